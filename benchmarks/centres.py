@@ -41,7 +41,7 @@ from sfumato.centres.conductor import Conductor
 from sfumato.centres.design import Speed, designs_of
 from sfumato.centres.masks import mask, pair_key, private_key, public_bytes
 from sfumato.centres.messages import STEPS, Message, write_json
-from sfumato.centres.node import Account, Offer, Seat
+from sfumato.centres.node import Offer, RoundAccount, Seat
 from sfumato.centres.wire import Frame, message_frame
 from sfumato.core import Adjacency, ApproxDP, Categories, Interval, PureDP, Schema
 from sfumato.errors import RoundFailedError, SfumatoError
@@ -138,7 +138,7 @@ class _Dying:
         for name, vector in self.cells.items():
             if name in self.dead and self.step == "keys" and not self.after:
                 continue
-            account = Account(self.books[name], "patients")
+            account = RoundAccount(self.books[name], "patients")
             seat, first = Seat.take(offer, self.agreed, name, self.keys[name], vector, account, None)
             self.seats[name] = seat
             conductor.admit(name, first)

@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.centres import ClippedSums, Requirement, Round, new_centres, plan_round
 from sfumato.centres.network import Coordination, coordinate, take_part
-from sfumato.centres.node import Account
+from sfumato.centres.node import RoundAccount
 from sfumato.core import Adjacency, ApproxDP
 from sfumato.ledger.ledger import Ledger
 
@@ -44,8 +44,8 @@ def is_planned_noise(residuals: np.ndarray, deviation: float) -> bool:
     return abs(np.mean(ratio**2) - 1) < 5 * np.sqrt(2 / ratio.size)
 
 
-def open_account(folder: Path, name: str) -> Account:
-    return Account(Ledger(folder / f"{name}.db"), "patients")
+def open_account(folder: Path, name: str) -> RoundAccount:
+    return RoundAccount(Ledger(folder / f"{name}.db"), "patients")
 
 
 def granted_accounts(folder: Path, agreed: Round, eps: float = 3.0, names=None):

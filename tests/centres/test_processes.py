@@ -22,7 +22,7 @@ from centres.small_rounds import (
 from sfumato.centres import aggregate_locally, network
 from sfumato.centres.messages import STEPS
 from sfumato.centres.network import Coordination, coordinate
-from sfumato.centres.node import Account
+from sfumato.centres.node import RoundAccount
 from sfumato.centres.processes import run_centre
 from sfumato.centres.wire import read_frame
 from sfumato.errors import InputError, RefusedError, RoundFailedError
@@ -213,7 +213,7 @@ def test_a_centre_without_budget_stays_away(tmp_path):
     agreed, keys, cells = small_round(5, 30)
     granted = granted_accounts(tmp_path, agreed)
     accounts = {name: granted(name) for name in cells}
-    accounts["centre 3"] = Account(open_account(tmp_path, "other").ledger, "patients")
+    accounts["centre 3"] = RoundAccount(open_account(tmp_path, "other").ledger, "patients")
     found, told = gather(agreed, keys, cells, accounts=accounts)
     assert "Nothing was ever granted" in str(told["centre 3"])
     check_right(found, agreed, cells, set(cells) - {"centre 3"})

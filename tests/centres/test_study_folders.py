@@ -22,7 +22,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sfumato.centres import network
-from sfumato.centres.card import Card, client_tls, server_tls
+from sfumato.centres.card import PartyCard, client_tls, server_tls
 from sfumato.cli.app import app
 from sfumato.core import Adjacency, PureDP
 from sfumato.errors import InputError, LedgerError, PlanError, RefusedError, RoundFailedError, SfumatoError
@@ -261,7 +261,7 @@ def test_another_key_or_another_name_is_refused(here):
     with pytest.raises(RefusedError, match="no centre of this round"):
         join_study(RoundFolder.read(here / "round"), Home.make(here / "oslo", "oslo"), here / "tables" / "west")
     with pytest.raises(InputError, match="another key"):
-        Card(
+        PartyCard(
             "west",
             Home.open(here / "north", "north").card().identity,
             Home.open(here / "west", "west").card().certificate,
@@ -385,7 +385,7 @@ def test_who_takes_part_already_is_told_so_and_not_to_raise_the_budget(here):
 def test_cards_of_one_centre_are_named(here, cards):
     card = here / "north" / "north.card"
     shutil.copy(card, here / "copied.card")
-    dataclasses.replace(Card.read(card), name="other").write(here / "renamed.card")
+    dataclasses.replace(PartyCard.read(card), name="other").write(here / "renamed.card")
     files = [str(card if name == "north" else here / f"{name}.card") for name in cards]
     done = CliRunner().invoke(app, ["coordinate", "init", str(here / "study.pl"), *files, "--out", str(here / "new")])
     assert "sfumato centre init NAME" in str(done.exception)

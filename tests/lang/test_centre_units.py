@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from called import called
 from lang.test_held import STUDY
 from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP
 from sfumato.core.one_of_several import for_one_of
@@ -83,6 +84,15 @@ def test_inside_and_outside_are_two_releases_with_promises_of_their_own(tmp_path
     )  # fmt: skip
     assert release["ours"]["value"][0].as_py() == pytest.approx(values.mean(), abs=0.5)
     assert all(check.ok for check in verify_folder(tmp_path / "out", tmp_path / "study.pl"))
+
+
+def test_a_plan_says_what_those_inside_see_and_where_it_is_planned(tmp_path):
+    assert any("what researcher may see inside a centre" in text for text in make_plan(INSIDE).assumptions)
+    assert not any("inside a centre" in text for text in make_plan(STUDY).assumptions)
+    (tmp_path / "study.pl").write_text(INSIDE)
+    told = called("plan", tmp_path / "study.pl", "--inside", "b").stdout
+    assert "ours" in told
+    assert "--inside b" in " ".join(told.split())
 
 
 @pytest.mark.parametrize(

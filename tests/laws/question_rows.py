@@ -23,7 +23,7 @@ from sfumato.questions.groups import FoundGroups
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.marginals import Marginals
 from sfumato.questions.mean import Mean
-from sfumato.questions.moments import SecondMoments
+from sfumato.questions.moments import SumsOfProducts
 from sfumato.questions.quantile import Median, Quantile
 from sfumato.questions.question import Question
 from sfumato.questions.sum import Sum
@@ -86,8 +86,8 @@ EXAMPLES: dict[type[Question], list[Question]] = {
     Count: [Count(axes=axes, **about) for about in _about() for axes in ((), (SEX,), (SEX, AGE))],
     Sum: _of_one(Sum) + _by_groups(Sum),
     Mean: _of_one(Mean) + _by_groups(Mean),
-    SecondMoments: [
-        SecondMoments(values=tuple(f"x{i}(P)" for i in range(len(ends))), ranges=ends, **about)
+    SumsOfProducts: [
+        SumsOfProducts(values=tuple(f"x{i}(P)" for i in range(len(ends))), ranges=ends, **about)
         for about in _about()
         for ends in _PAIRS
     ],

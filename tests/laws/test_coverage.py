@@ -26,7 +26,7 @@ from sfumato.plan.plan import Plan
 from sfumato.plan.request import requests_of
 from sfumato.questions.intervals import Figure, NoiseLaw
 from sfumato.questions.mean import Mean
-from sfumato.questions.moments import SecondMoments
+from sfumato.questions.moments import SumsOfProducts
 from sfumato.run.view import Draws, View
 
 SIZES = (30, 300, 3_000, 100_000)
@@ -372,15 +372,15 @@ def _halved(monkeypatch):
 
 
 def _one_error_for_all_moments(monkeypatch):
-    honest = SecondMoments.figures
+    honest = SumsOfProducts.figures
 
     def alike(
-        self: SecondMoments, noisy: np.ndarray, law: NoiseLaw, count: float | None = None, pure: bool = False
+        self: SumsOfProducts, noisy: np.ndarray, law: NoiseLaw, count: float | None = None, pure: bool = False
     ) -> tuple[Figure, ...]:
         own = law.times(math.sqrt(self.error(1.0, 1.0) / self.size))
         return tuple(Figure.around(figure.value, own) for figure in honest(self, noisy, law, count, pure))
 
-    monkeypatch.setattr(SecondMoments, "figures", alike)
+    monkeypatch.setattr(SumsOfProducts, "figures", alike)
 
 
 def _half_the_people(monkeypatch):

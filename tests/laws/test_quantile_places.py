@@ -26,6 +26,7 @@ def drawn(seed: int) -> tuple[str, pd.DataFrame, list[float], set[float]]:
     if source.random() < 0.5:
         unit, start = source.choice([1, 1, 5, 100]), source.randint(-20, 20)
         places = [unit * (start + step) for step in range(source.randint(2, 40))]
+        places = sorted(source.sample(places, source.randint(2, len(places))))  # with gaps of all sizes
         said, cells = f"range(v(P), [{', '.join(map(str, places))}]).", chance.choice(places, size)
     else:
         first, span = source.randint(0, 30000), source.randint(1, 800)  # more would share bins
@@ -80,8 +81,9 @@ def test_quantiles_are_values_that_may_occur(seed):
     check(seed)
 
 
-def test_places_between_the_values_are_found(monkeypatch):
-    monkeypatch.setattr(gather, "_step_of", lambda *given: None)
+@pytest.mark.parametrize(("planted", "instead"), [("_step_of", None), ("_listed_of", ())])
+def test_places_between_the_values_are_found(monkeypatch, planted, instead):
+    monkeypatch.setattr(gather, planted, lambda *given: instead)
     failed = 0
     for seed in range(6):
         try:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sfumato.core.norms import L1, L2
 from sfumato.errors import PlanError
 from sfumato.lang import load
 from sfumato.lang.vocabulary import AGGREGATES
@@ -25,8 +26,8 @@ from sfumato.questions.grid import Grid
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.intervals import NoiseLaw
 from sfumato.questions.mean import Mean
-from sfumato.questions.moments import SecondMoments
-from sfumato.questions.moves import L1, L2, Moves
+from sfumato.questions.moments import SumsOfProducts
+from sfumato.questions.moves import Moves
 from sfumato.questions.question import Question
 from sfumato.questions.registry import QUESTIONS, question_from_dict
 from sfumato.questions.sum import Sum
@@ -131,10 +132,10 @@ def test_second_moments_of_what_is_never_negative_need_half_the_squared_error():
     """2d² for the square of the move was charged; all entries move by at most 1 each, d² together."""
     for size in (1, 2, 3, 4):
         names = tuple(f"x{place}(P)" for place in range(size))
-        question = SecondMoments(values=names, ranges=((0.0, 1.0),) * size)
+        question = SumsOfProducts(values=names, ranges=((0.0, 1.0),) * size)
         assert question.moves().l2 == pytest.approx(size)
         assert question.moves().l1 == pytest.approx(size + math.sqrt(2) * size * (size - 1) / 2)
-    signed = SecondMoments(values=("a(P)", "b(P)"), ranges=((-1.0, 1.0), (-1.0, 1.0)))
+    signed = SumsOfProducts(values=("a(P)", "b(P)"), ranges=((-1.0, 1.0), (-1.0, 1.0)))
     assert signed.moves().l2 == pytest.approx(2 * math.sqrt(2))
     assert signed.moves().l1 == pytest.approx(2 + math.sqrt(2))
     # Expected products need not be means of products of values: there only the box of the entries is proved.

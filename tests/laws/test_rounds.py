@@ -24,7 +24,7 @@ from sfumato.centres import ClippedSums, Requirement, new_centres, plan_round
 from sfumato.centres.aggregator import Aggregator
 from sfumato.centres.flower import Institution, respond
 from sfumato.centres.messages import DECLINE, STEPS, Message, write_json
-from sfumato.centres.node import Account, Charge, Offer, Seat
+from sfumato.centres.node import Charge, Offer, RoundAccount, Seat
 from sfumato.centres.outcome import Outcome
 from sfumato.centres.register import Register
 from sfumato.centres.wire import Frame
@@ -143,7 +143,7 @@ class Rounds(RuleBasedStateMachine):
         for name in NAMES:
             ledger = Ledger(Path(self.folder.name) / f"{name}.db")
             ledger.grant("patients", ApproxDP(20.0, 1e-4), adjacency=PATIENT)
-            self.accounts[name] = Account(ledger, "patients")
+            self.accounts[name] = RoundAccount(ledger, "patients")
 
     @rule(
         which=st.sampled_from(ROUNDS),
@@ -189,7 +189,7 @@ class Rounds(RuleBasedStateMachine):
     def institution(self, name):
         account = self.accounts[name]
         book = Book(account.ledger)
-        return Institution(AGREED, name, KEYS[name], np.array([1, 2]), Account(book, "patients"))
+        return Institution(AGREED, name, KEYS[name], np.array([1, 2]), RoundAccount(book, "patients"))
 
     def conduct(self, aggregator, stop):
         offer = Offer.of(aggregator.round).to_bytes()

@@ -12,7 +12,7 @@ from sfumato.evidence import verify
 from sfumato.learn import PrivateLinearRegression
 from sfumato.learn.ridge_choice import chosen_ridge
 from sfumato.learn.seeds import Seeds
-from sfumato.learn.target_moments import FIRST_SHARE, Purse, TargetLook, look, share_of_mean, together
+from sfumato.learn.target_moments import FIRST_SHARE, TargetBudget, TargetLook, look, share_of_mean, together
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.uniform(-0.5, 0.5, (4000, 3))
@@ -27,16 +27,16 @@ def farthest(weight: float, norm: float) -> float:
 
 
 def test_the_second_moment_is_free_and_no_heavier_one_is():
-    purse = Purse(1.0, 1e-6, REPLACE_ONE)
+    purse = TargetBudget(1.0, 1e-6, REPLACE_ONE)
     assert farthest(purse.weight, 2) <= 2 + 1e-12
     assert purse.noise(1.0, 0.0).sensitivity >= farthest(purse.weight, 2)
     assert farthest(1.68, 2) > 2.003  # planted: a heavier weight at the same sensitivity
-    pure = Purse(1.0, 0.0, REPLACE_ONE)
+    pure = TargetBudget(1.0, 0.0, REPLACE_ONE)
     assert pure.noise(1.0, 0.0).sensitivity >= farthest(pure.weight, 1) >= 2.25 - 1e-5
     t = np.linspace(-1, 1, 2001)
     for delta, norm in ((1e-6, 2), (0.0, 1)):
         added = (np.abs(t) ** norm + 1 + t ** (2 * norm)) ** (1 / norm)
-        assert Purse(1.0, delta, ADD_REMOVE).noise(1.0, 0.0).sensitivity >= added.max()
+        assert TargetBudget(1.0, delta, ADD_REMOVE).noise(1.0, 0.0).sensitivity >= added.max()
 
 
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE], ids=["replace", "add"])
@@ -55,7 +55,7 @@ def test_every_way_of_dividing_costs_the_same(adjacency, epsilon, delta):
 
 
 def test_shares_follow_what_was_published():
-    purse = Purse(1.0, 1e-6, REPLACE_ONE)
+    purse = TargetBudget(1.0, 1e-6, REPLACE_ONE)
     assert share_of_mean(purse, TargetLook(0.0, 0.3, 1e-4, 1e6), 0.0) == FIRST_SHARE
     assert share_of_mean(purse, TargetLook(0.0, 0.3, 1e-4, 30.0), 0.0) == 1.0
     assert FIRST_SHARE < share_of_mean(purse, TargetLook(0.0, 0.01, 1e-4, 1500.0), 0.0) < 1.0
@@ -64,7 +64,7 @@ def test_shares_follow_what_was_published():
 
 
 def test_two_looks_are_as_good_as_one_with_the_budget_of_both():
-    purse = Purse(1.0, 1e-6, REPLACE_ONE)
+    purse = TargetBudget(1.0, 1e-6, REPLACE_ONE)
     sums = (10.0, 30.0, 100.0)
     parts = [look(purse, sums, share, 0.0, Seeds(1)) for share in (0.1, 0.9)]
     whole = look(purse, sums, 1.0, 0.0, Seeds(1))

@@ -12,7 +12,7 @@ from sfumato.core import REPLACE_ONE
 from sfumato.plan.draw import law_of, refinements
 from sfumato.questions.intervals import Figure, NoiseLaw, body, figure_of, ratio_figures, support
 from sfumato.questions.mean import Mean
-from sfumato.questions.moments import SecondMoments
+from sfumato.questions.moments import SumsOfProducts
 
 
 def test_one_laplace_variable_and_one_gaussian():
@@ -129,7 +129,7 @@ def test_many_quotients_at_once_are_each_one_climbed(law):
 
 
 def test_moments_have_an_error_each():
-    question = SecondMoments(values=("a(P)", "b(P)"), ranges=((0.0, 80.0), (0.0, 1.0)))
+    question = SumsOfProducts(values=("a(P)", "b(P)"), ranges=((0.0, 80.0), (0.0, 1.0)))
     errors = [figure.standard_error for figure in question.figures(np.zeros(3), NoiseLaw(4.0))]
     assert errors == pytest.approx([2 * 6400, 2 * 80 / math.sqrt(2), 2 * 80 / math.sqrt(2), 2.0])
     assert [error for error, _ in question.predicted(NoiseLaw(4.0), 1.0)] == pytest.approx(errors)

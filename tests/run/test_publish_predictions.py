@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.core import Adjacency, ApproxDP, Categories, Interval, PureDP, Schema
-from sfumato.lang.spec import Requirement
+from sfumato.lang.spec import PrivacyRequirement
 from sfumato.lang.term import Compound
 from sfumato.learn import NothingLearnedWarning, PrivateSVDD
 from sfumato.plan.request import Request
@@ -35,7 +35,7 @@ STRATEGY = {(one.kind, one.name): one for one in STRATEGIES}
 
 
 def wanted(kind: str, target: str | None = None, domain=None, columns: int = 4, uses: tuple[str, ...] = ()) -> Wanted:
-    requirement = Requirement(Compound("r", ()), "public", "people", ApproxDP(1.0, 1e-6, adjacency=PATIENT))
+    requirement = PrivacyRequirement(Compound("r", ()), "public", "people", ApproxDP(1.0, 1e-6, adjacency=PATIENT))
     request = Request("p", Compound(kind, ()), requirement, COLUMNS[:columns], "other")
     return Wanted(request, kind, COLUMNS[:columns], DOMAINS[:columns], target, domain, uses)
 

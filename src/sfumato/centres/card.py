@@ -27,13 +27,13 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from sfumato.centres.round import Centre
 from sfumato.errors import InputError
 
-__all__ = ["Card", "client_tls", "new_card", "server_tls"]
+__all__ = ["PartyCard", "client_tls", "new_card", "server_tls"]
 
 _YEARS = 10
 
 
 @dataclass(frozen=True)
-class Card:
+class PartyCard:
     """Public: who a party is, and at which address it is met (the coordinator's alone)."""
 
     name: str
@@ -61,7 +61,7 @@ class Card:
         path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
 
     @classmethod
-    def read(cls, path: Path) -> Card:
+    def read(cls, path: Path) -> PartyCard:
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
             return cls(**record)
@@ -72,11 +72,11 @@ class Card:
             ) from error
 
     @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Card:
+    def from_dict(cls, record: Mapping[str, Any]) -> PartyCard:
         return cls(**record)
 
 
-def new_card(name: str, key: Ed25519PrivateKey, address: str = "") -> Card:
+def new_card(name: str, key: Ed25519PrivateKey, address: str = "") -> PartyCard:
     """The card of a key.
 
     >>> new_card("north", Ed25519PrivateKey.generate()).centre.name
@@ -96,20 +96,20 @@ def new_card(name: str, key: Ed25519PrivateKey, address: str = "") -> Card:
         .sign(key, None)
     )
     text = certificate.public_bytes(Encoding.PEM).decode()
-    return Card(name, key.public_key().public_bytes_raw().hex(), text, address)
+    return PartyCard(name, key.public_key().public_bytes_raw().hex(), text, address)
 
 
-def server_tls(key: Path, own: Card, others: Iterable[Card]) -> ssl.SSLContext:
+def server_tls(key: Path, own: PartyCard, others: Iterable[PartyCard]) -> ssl.SSLContext:
     """For the coordinator: it shows its card's certificate and speaks to nobody without one of the others'."""
     return _tls(ssl.PROTOCOL_TLS_SERVER, key, own, others)
 
 
-def client_tls(key: Path, own: Card, coordinator: Card) -> ssl.SSLContext:
+def client_tls(key: Path, own: PartyCard, coordinator: PartyCard) -> ssl.SSLContext:
     """For a centre: it shows its card's certificate and speaks to this coordinator alone."""
     return _tls(ssl.PROTOCOL_TLS_CLIENT, key, own, [coordinator])
 
 
-def _tls(protocol: int, key: Path, own: Card, others: Iterable[Card]) -> ssl.SSLContext:
+def _tls(protocol: int, key: Path, own: PartyCard, others: Iterable[PartyCard]) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # a card is trusted, wherever its holder sits

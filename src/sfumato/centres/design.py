@@ -16,19 +16,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.centres.plan import law_for, needed_noise
-from sfumato.centres.round import Coordinator, Law, Requirement
-from sfumato.centres.statistic_round import StatisticRound
+from sfumato.centres.round import Coordinator, Requirement
+from sfumato.centres.statistic_round import SHARES, StatisticRound
 from sfumato.centres.statistics import Statistic
 from sfumato.core.checks import at_least_zero
-from sfumato.core.events.centre import SharedGaussianEvent, SharedLaplaceEvent
-from sfumato.core.events.event import Event, GaussianEvent, LaplaceEvent
+from sfumato.core.events.event import Event
 from sfumato.errors import InputError, SfumatoError
 from sfumato.mechanisms import Gaussian, Laplace
+from sfumato.mechanisms.additive import IndependentNoise
+from sfumato.mechanisms.grid_law import Law, grid_law
 
-__all__ = ["Choice", "Design", "Speed", "Weights", "choose_design", "noisy_sharing", "secure_aggregation", "way_costs"]
+__all__ = [
+    "Design",
+    "DesignChoice",
+    "Speed",
+    "Weights",
+    "choose_design",
+    "noisy_sharing",
+    "secure_aggregation",
+    "way_costs",
+]
 
-_ALONE: dict[str, Any] = {"gaussian": (Gaussian, GaussianEvent), "laplace": (Laplace, LaplaceEvent)}
-_SHARED: dict[str, Any] = {"gaussian": SharedGaussianEvent, "laplace": SharedLaplaceEvent}
+#: The noise that one centre draws alone, by the name of its law.
+_ALONE: dict[str, type[IndependentNoise]] = {noise.law: noise for noise in (Gaussian, Laplace)}
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,7 @@ def noisy_sharing(
     """
     wanted, pace = tuple(requirements), speed
     chosen = law or law_for(wanted)
-    mechanism, event = _ALONE[chosen]
+    mechanism = _ALONE[chosen]
     alone = [
         mechanism.for_guarantee(
             one.guarantee, statistic.sensitivity(one.adjacency, chosen), one.adjacency, dimension=statistic.length
@@ -90,13 +100,15 @@ def noisy_sharing(
     ]
     scale, grid = max(noise.scale for noise in alone), min(noise.grid for noise in alone)
     events = tuple(
-        event(statistic.sensitivity(one.adjacency, chosen), scale, grid, statistic.length, adjacency=one.adjacency)
+        mechanism.event_class(
+            statistic.sensitivity(one.adjacency, chosen), scale, grid, statistic.length, adjacency=one.adjacency
+        )
         for one in wanted
     )
     seconds, size = way_costs(centres, statistic.length, False, pace)
     return Design(
         "noisy sharing",
-        _deviation(chosen, scale) * math.sqrt(centres),
+        grid_law(chosen).deviation(scale) * math.sqrt(centres),
         events,
         seconds,
         size,
@@ -134,7 +146,7 @@ def secure_aggregation(
     try:
         scale, grid = needed_noise(statistic, wanted, chosen)
         events = tuple(
-            _SHARED[chosen](
+            SHARES[chosen].event_class(
                 statistic.sensitivity(one.adjacency, chosen),
                 scale,
                 grid,
@@ -149,9 +161,8 @@ def secure_aggregation(
     except SfumatoError as error:
         return dataclasses.replace(nothing, refused=str(error))
     seconds, size = way_costs(centres, statistic.length, True, pace, width)
-    return Design(
-        "secure aggregation", _deviation(chosen, scale) * math.sqrt(centres / honest), events, seconds, size, trust
-    )
+    deviation = grid_law(chosen).deviation(scale) * math.sqrt(centres / honest)
+    return Design("secure aggregation", deviation, events, seconds, size, trust)
 
 
 def way_costs(
@@ -169,10 +180,6 @@ def way_costs(
     size = centres * (8 * numbers + 400)
     work = pace.noise * numbers * draws * math.ceil(centres / pace.machines)
     return pace.start + pace.latency + work + size / pace.bandwidth, size
-
-
-def _deviation(law: Law, scale: float) -> float:
-    return scale * (math.sqrt(2) if law == "laplace" else 1.0)
 
 
 def _bytes(centres: int, length: int, width: int) -> int:
@@ -208,7 +215,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Choice:
+class DesignChoice:
     """The chosen design and the others with their prices: why they were not chosen."""
 
     chosen: Design
@@ -216,7 +223,7 @@ class Choice:
     rejected: tuple[tuple[Design, float], ...]
 
 
-def choose_design(designs: Sequence[Design], weights: Weights) -> Choice:
+def choose_design(designs: Sequence[Design], weights: Weights) -> DesignChoice:
     """The design with the least price; on a tie the first.
 
     >>> from sfumato.core import Adjacency, ApproxDP, Interval, Schema
@@ -237,7 +244,7 @@ def choose_design(designs: Sequence[Design], weights: Weights) -> Choice:
         raise InputError(f"No design can be used: {reasons} Nothing was run.")
     chosen = min(usable, key=weights.price)
     others = tuple((design, weights.price(design)) for design in designs if design is not chosen)
-    return Choice(chosen, weights.price(chosen), others)
+    return DesignChoice(chosen, weights.price(chosen), others)
 
 
 def designs_of(agreed: StatisticRound, speed: Speed | None = None) -> tuple[Design, Design]:

@@ -15,10 +15,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from sfumato.centres.statistics import Law, OfSchema
+from sfumato.centres.statistics import OfSchema, clipped_moves
+from sfumato.core.adjacency import Relation
 from sfumato.core.checks import positive
 from sfumato.core.domain import Categories
-from sfumato.errors import InputError, PrivacyParameterError
+from sfumato.errors import InputError
+from sfumato.questions.moves import Moves
 
 __all__ = ["GradientSums", "Loss", "curvature"]
 
@@ -77,10 +79,8 @@ class GradientSums(OfSchema):
     def largest_entry(self) -> float:
         return self.norm
 
-    def _distance(self, relation: str, law: Law) -> float:
-        if law != "gaussian":
-            raise PrivacyParameterError("Gradients are clipped in L2: they take Gaussian noise. Nothing was spent.")
-        return self.norm * (2.0 if relation == "replace-one" else 1.0)
+    def _row_moves(self, relation: Relation) -> Moves:
+        return clipped_moves(self.norm, 2, relation)
 
     def _contributions(self, rows: np.ndarray) -> np.ndarray:
         place = self.schema.slices[self.target]

@@ -19,6 +19,7 @@ from sfumato.centres.statistics import SecondMoments
 from sfumato.core.checks import positive
 from sfumato.core.domain import Interval
 from sfumato.core.schema import Schema
+from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError
 
 __all__ = ["LinearFit", "fit_linear"]
@@ -44,6 +45,7 @@ class LinearFit:
         return domain.low + domain.width * (self.weights[0] + features @ self.weights[1:])
 
 
+@calm_threads()
 def fit_linear(aggregate: Aggregate, target: str, *, strength: float | None = None) -> LinearFit:
     """Ridge regression of `target` on all other columns.
 

@@ -76,6 +76,7 @@ def sealed(key: bytes, text: bytes, header: str) -> bytes:
 
 
 def opened(key: bytes, sealed_text: bytes, header: str) -> bytes:
+    """The inverse of `sealed`; MessageError where the text, the key or the header is another one."""
     try:
         return ChaCha20Poly1305(key).decrypt(bytes(12), sealed_text, header.encode())
     except InvalidTag as error:
@@ -88,6 +89,7 @@ def pack(words: np.ndarray, width: int) -> bytes:
 
 
 def unpack(data: bytes, width: int, length: int) -> np.ndarray:
+    """The inverse of `pack`: words of 64 bits."""
     if len(data) != width * length:
         raise MessageError("A masked vector has the wrong length.")
     padded = np.zeros((length, 8), dtype=np.uint8)

@@ -77,6 +77,7 @@ class Message:
 
 
 def write_json(value: Any) -> bytes:
+    """The one way to write a value: what is signed and hashed by several parties."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 

@@ -35,6 +35,7 @@ from sfumato.core.domain import Categories
 from sfumato.core.events.event import Event
 from sfumato.core.guarantee import GaussianDP
 from sfumato.core.schema import Schema
+from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError, RefusedError
 from sfumato.mechanisms.gaussian import largest_mu
 
@@ -169,6 +170,7 @@ class Series:
             raise RefusedError("The coordinator offers no gradients. Nothing left the centre and nothing was spent.")
         return dataclasses.replace(own, statistic=dataclasses.replace(own.statistic, weights=proposed.weights))
 
+    @calm_threads()
     def moved(self, state: State, found: Aggregate) -> State:
         """The state after a round's sum."""
         agreed = found.round

@@ -37,10 +37,10 @@ from sfumato.errors import (
 )
 
 __all__ = [
-    "Account",
     "Charge",
     "Offer",
     "Purse",
+    "RoundAccount",
     "Seat",
     "can_be_mended",
     "check_agreement",
@@ -76,7 +76,7 @@ class Purse(Protocol):
 
 
 @dataclass(frozen=True)
-class Account:
+class RoundAccount:
     """One account of a ledger that pays for all that a round costs."""
 
     ledger: Book

@@ -212,6 +212,7 @@ def _hex(text: object) -> bytes:
 
 
 def two_keys(message: Message) -> tuple[bytes, bytes]:
+    """The two public keys that a centre announces; MessageError where there are others."""
     pair = [_hex(text) for text in read_json(message.body, list)]
     if [len(key) for key in pair] != [32, 32]:
         raise MessageError(f"{message.sender}: two keys of 32 bytes were expected.")

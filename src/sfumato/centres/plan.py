@@ -11,16 +11,14 @@ import math
 import secrets
 from collections.abc import Iterable, Sequence
 
-from sfumato.centres.round import SPREAD, Centre, Coordinator, Law, Requirement
-from sfumato.centres.statistic_round import StatisticRound
+from sfumato.centres.round import SPREAD, Centre, Coordinator, Requirement
+from sfumato.centres.statistic_round import SHARES, StatisticRound
 from sfumato.centres.statistics import Statistic
 from sfumato.core.guarantee import PureDP
 from sfumato.errors import InputError
-from sfumato.mechanisms import GaussianShares, LaplaceShares
+from sfumato.mechanisms.grid_law import Law
 
 __all__ = ["needed_noise", "plan_round"]
-
-_SHARES = {"gaussian": GaussianShares, "laplace": LaplaceShares}
 
 
 def law_for(requirements: Sequence[Requirement]) -> Law:
@@ -33,7 +31,7 @@ def needed_noise(statistic: Statistic, requirements: Sequence[Requirement], law:
     """The least scale that keeps every requirement, and a grid fine enough for all of them."""
     scales, grids = [], []
     for requirement in requirements:
-        noise = _SHARES[law].for_guarantee(
+        noise = SHARES[law].for_guarantee(
             requirement.guarantee,
             statistic.sensitivity(requirement.adjacency, law),
             requirement.adjacency,

@@ -29,12 +29,12 @@ from sfumato.core.events.event import Event
 from sfumato.core.guarantee import Guarantee
 from sfumato.errors import InputError, SfumatoError
 from sfumato.mechanisms.bits import Bits
+from sfumato.mechanisms.grid_law import Law, grid_law
 from sfumato.mechanisms.shares import draw_share, draw_whole
 
-__all__ = ["Block", "Centre", "Coordinator", "Law", "Requirement", "Round"]
+__all__ = ["Block", "Centre", "Coordinator", "Requirement", "Round"]
 
 Coordinator = Literal["curious", "malicious"]
-Law = Literal["gaussian", "laplace"]
 #: The noisy sum stays below so many deviations of its noise, but for a chance of e^-40 or so for each number.
 SPREAD = 50
 #: More than there are: where each of them has noise, the sum still fits.
@@ -89,8 +89,8 @@ class Block:
     often: int | None = None
 
     def __post_init__(self) -> None:
-        if self.law not in (None, "gaussian", "laplace"):
-            raise InputError("The law is gaussian or laplace. Nothing was run.")
+        if self.law is not None:
+            grid_law(self.law)
         if math.frexp(positive(self.grid, "grid"))[0] != 0.5:
             raise InputError("grid must be a power of two. Nothing was run.")
         for name in ("length", "largest"):
@@ -101,9 +101,7 @@ class Block:
     @property
     def deviation(self) -> float:
         """Of the whole noise in one number."""
-        if self.law is None:
-            return 0.0
-        return self.scale * (math.sqrt(2) if self.law == "laplace" else 1.0)
+        return 0.0 if self.law is None else grid_law(self.law).deviation(self.scale)
 
 
 @dataclass(frozen=True, kw_only=True)

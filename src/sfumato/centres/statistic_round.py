@@ -7,23 +7,26 @@ Not here: choosing the numbers (plan.py), what every round has (round.py).
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
-from sfumato.centres.round import Block, Law, Requirement, Round, check_whole
+from sfumato.centres.round import Block, Requirement, Round, check_whole
 from sfumato.centres.statistics import Statistic, statistic_from_dict
 from sfumato.core.adjacency import Adjacency
-from sfumato.core.events.centre import SharedEvent, SharedGaussianEvent, SharedLaplaceEvent
+from sfumato.core.events.centre import SharedEvent
 from sfumato.core.events.event import Event
 from sfumato.core.records import guarantee_from_dict
 from sfumato.errors import InputError, PrivacyParameterError
+from sfumato.mechanisms import GaussianShares, LaplaceShares
+from sfumato.mechanisms.grid_law import Law, grid_law
+from sfumato.mechanisms.shares import Shares
 
-__all__ = ["StatisticRound"]
+__all__ = ["SHARES", "StatisticRound"]
 
-_EVENTS: dict[str, type[SharedEvent]] = {"gaussian": SharedGaussianEvent, "laplace": SharedLaplaceEvent}
+#: The noise that centres draw together, by the name of its law.
+SHARES: dict[str, type[Shares]] = {shares.law: shares for shares in (GaussianShares, LaplaceShares)}
 
 
 @final
@@ -44,8 +47,7 @@ class StatisticRound(Round):
         check_whole(self.most_patients, "most_patients", 1)
         if not self.requirements:
             raise PrivacyParameterError("A round needs a requirement: who is protected, and how well.")
-        if self.law not in _EVENTS:
-            raise InputError("The law is gaussian or laplace. Nothing was run.")
+        grid_law(self.law)
         super().__post_init__()
         self._check_scaling()
         for event, requirement in zip(self.events, self.requirements, strict=True):
@@ -77,7 +79,7 @@ class StatisticRound(Round):
     def events(self) -> tuple[SharedEvent, ...]:
         """What the round costs each kind of unit."""
         return tuple(
-            _EVENTS[self.law](
+            SHARES[self.law].event_class(
                 self.statistic.sensitivity(requirement.adjacency, self.law),
                 self.scale,
                 self.grid,
@@ -97,19 +99,12 @@ class StatisticRound(Round):
     def events_for(self, knowing: int, included: int) -> tuple[SharedEvent, ...]:
         """What a sum over `included` centres costs towards an observer who knows `knowing` of the shares in it.
 
-        The public knows none, a centre its own, a coalition its members'. More than `honest` unknown Gaussian shares
-        are wider than promised; of Pólya shares only the promise itself is claimed.
+        The public knows none, a centre its own, a coalition its members'.
         """
         unknown = included - knowing
         if not 0 <= knowing <= self.colluders or included < self.quorum or included > len(self.centres):
             raise InputError("Observers know the shares of at most `colluders` centres in a sum of a quorum.")
-        wider = math.sqrt(unknown / self.honest) * (1 - 1e-15) if self.law == "gaussian" else 1.0
-        return tuple(
-            dataclasses.replace(event, scale=max(event.scale, event.scale * wider), honest=unknown, colluders=knowing)
-            if self.law == "gaussian"
-            else event
-            for event in self.events
-        )
+        return tuple(event.seen_by(knowing, unknown) for event in self.events)
 
     def _own_record(self) -> dict[str, Any]:
         return {

@@ -24,17 +24,22 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from sfumato.centres.placing import placed_rows, texts_of
-from sfumato.core.adjacency import Adjacency
+from sfumato.core.adjacency import Adjacency, Relation
 from sfumato.core.cell import number_of
 from sfumato.core.checks import positive
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.kept_rows import PUBLIC_KEY, kept_rows
+from sfumato.core.norms import L1, L2
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
+from sfumato.mechanisms.grid_law import Law, grid_law
+from sfumato.questions.axis import Axis
+from sfumato.questions.count import Count as CountQuestion
+from sfumato.questions.histogram import Histogram as HistogramQuestion
+from sfumato.questions.moves import Moves
 
 __all__ = ["ClippedSums", "Count", "Histogram", "Means", "SecondMoments", "Statistic", "statistic_from_dict"]
 
-Law = Literal["gaussian", "laplace"]
 #: The unit whose change replaces everything an institution adds.
 CENTRE = "centre"
 #: Floating-point error of a contribution, relative; a few products of numbers up to 1.
@@ -102,8 +107,8 @@ class Statistic(ABC):
         """The largest absolute value in one patient's vector."""
 
     @abstractmethod
-    def _distance(self, relation: str, law: Law) -> float:
-        """How far one patient moves the sum, in L2 for Gaussian and L1 for Laplace noise."""
+    def _row_moves(self, relation: Relation) -> Moves:
+        """How far a patient with one row moves the sum; infinite in a norm that nothing bounds."""
 
     @abstractmethod
     def _opened(self, table: Any) -> np.ndarray:
@@ -115,8 +120,9 @@ class Statistic(ABC):
 
     def sensitivity(self, adjacency: Adjacency, law: Law) -> float:
         """How far one unit moves the sum over all centres. The unit "centre" needs `centre_norm`."""
+        norm = grid_law(law).norm
         if adjacency.unit == CENTRE:
-            if self.centre_norm is None or law != "gaussian":
+            if self.centre_norm is None or norm is not L2:
                 raise PrivacyParameterError(
                     "Protecting a centre's own figure needs centre_norm, a public bound on its length, and Gaussian "
                     "noise. Nothing was spent."
@@ -124,17 +130,25 @@ class Statistic(ABC):
             # Nothing is negative in the vectors of a schema, so replacing one is √2; of either sign, 2.
             replaced = 2.0 if self.signed else math.sqrt(2)
             return self.centre_norm * (replaced if adjacency.relation == "replace-one" else 1.0)
-        distance = self._person_distance(adjacency.relation, law) * _ARITHMETIC
-        return distance if self.centre_norm is None else distance * _SCALED
+        moved = self._moves(adjacency.relation).by(norm) * _ARITHMETIC
+        if moved == 0:
+            raise PrivacyParameterError(
+                "Replacing one patient leaves the sum as it is: use add-remove. Nothing was spent."
+            )
+        if not math.isfinite(moved):
+            raise PrivacyParameterError(
+                f"These vectors are not clipped in {norm.__name__}, by which {law} noise is measured: clip them so "
+                "(ClippedSums: order=1), or take Gaussian noise. Nothing was spent."
+            )
+        return norm(moved if self.centre_norm is None else moved * _SCALED)
 
-    def _person_distance(self, relation: str, law: Law) -> float:
+    def _moves(self, relation: Relation) -> Moves:
         """What one patient adds with up to N rows lies in N times the hull of 0 and one row's vectors."""
-        if self.rows_per_person == 1:
-            return self._distance(relation, law)
-        alone = self._distance("add-remove", law)
-        if relation == "replace-one" and not isinstance(self, Count):  # replacing a row leaves a count as it is
-            alone = max(alone, self._distance(relation, law))
-        return self.rows_per_person * alone
+        most, one = self.rows_per_person, self._row_moves(relation)
+        if most == 1:
+            return one
+        alone = self._row_moves("add-remove")
+        return Moves(L1(most * max(one.l1, alone.l1)), L2(most * max(one.l2, alone.l2)), tight=False)
 
     @property
     def largest_person(self) -> float:
@@ -257,10 +271,8 @@ class Count(OfSchema):
     def names(self) -> tuple[str, ...]:
         return ("count",)
 
-    def _distance(self, relation: str, law: Law) -> float:
-        if relation == "replace-one":
-            raise PrivacyParameterError("Replacing one patient leaves the count as it is: use add-remove.")
-        return 1.0
+    def _row_moves(self, relation: Relation) -> Moves:
+        return CountQuestion(everybody=True, relation=relation).moves()
 
     def _contributions(self, rows: np.ndarray) -> np.ndarray:
         return np.ones((len(rows), 1))
@@ -284,13 +296,10 @@ class Means(OfSchema):
     def names(self) -> tuple[str, ...]:
         return ("count", *self.schema.feature_names)
 
-    def _distance(self, relation: str, law: Law) -> float:
+    def _row_moves(self, relation: Relation) -> Moves:
         intervals, categories = self._kinds
-        if relation == "replace-one":
-            size = intervals + 2 * categories
-            return math.sqrt(size) if law == "gaussian" else float(size)
-        size = 1 + intervals + categories
-        return math.sqrt(size) if law == "gaussian" else float(size)
+        changed = intervals + 2 * categories if relation == "replace-one" else 1 + intervals + categories
+        return Moves(L1(changed), L2(math.sqrt(changed)))
 
     def _contributions(self, rows: np.ndarray) -> np.ndarray:
         return np.hstack([np.ones((len(rows), 1)), rows])
@@ -332,10 +341,11 @@ class Histogram(OfSchema):
             labels = [f"{left},{right}" if left else right for left in labels for right in domain.feature_names(name)]
         return tuple(labels)
 
-    def _distance(self, relation: str, law: Law) -> float:
-        if relation == "replace-one":
-            return math.sqrt(2) if law == "gaussian" else 2.0
-        return 1.0
+    def _row_moves(self, relation: Relation) -> Moves:
+        axes = tuple(
+            Axis(name, levels=tuple(domain.feature_names(name))) for name, domain in self.schema.columns.items()
+        )
+        return HistogramQuestion(axes=axes, everybody=True, relation=relation).moves()
 
     def _contributions(self, rows: np.ndarray) -> np.ndarray:
         cell = np.zeros(len(rows), dtype=np.int64)
@@ -377,13 +387,14 @@ class SecondMoments(OfSchema):
     def largest_entry(self) -> float:
         return math.sqrt(2)
 
-    def _distance(self, relation: str, law: Law) -> float:
-        squared = 1 + sum(self._kinds)  # the largest ‖z‖², and the largest Σz
-        if law == "gaussian":
-            # ‖zzᵀ - z'z'ᵀ‖² = ‖z‖⁴ + ‖z'‖⁴ - 2⟨z,z'⟩², and ⟨z,z'⟩ >= 1 because nothing is negative and z starts with 1.
-            return math.sqrt(2 * (squared**2 - 1)) if relation == "replace-one" else float(squared)
-        one = squared + (squared**2 - squared) / math.sqrt(2)
-        return 2 * one if relation == "replace-one" else one
+    def _row_moves(self, relation: Relation) -> Moves:
+        """Proof: docs/proofs/distributed_noise.md, "Second moments"."""
+        intervals, categories = self._kinds
+        longest, fixed = 1 + intervals + categories, 1 + intervals
+        if relation == "add-remove":
+            return Moves(L1(_triangle(longest)), L2(longest))
+        squares = [longest**2 + (1 + categories + both) ** 2 - 2 * (1 + both) ** 2 for both in range(fixed)]
+        return Moves(L1(2 * _triangle(longest) - _triangle(fixed) - 1), L2(math.sqrt(max(squares))), tight=False)
 
     def _contributions(self, rows: np.ndarray) -> np.ndarray:
         z = np.hstack([np.ones((len(rows), 1)), rows])
@@ -429,10 +440,8 @@ class ClippedSums(Statistic):
     def largest_entry(self) -> float:
         return self.norm
 
-    def _distance(self, relation: str, law: Law) -> float:
-        if law == "laplace" and self.order == 2:
-            raise PrivacyParameterError("Laplace noise needs vectors clipped in L1: order=1. Nothing was spent.")
-        return self.norm * (2.0 if relation == "replace-one" else 1.0)
+    def _row_moves(self, relation: Relation) -> Moves:
+        return clipped_moves(self.norm, self.order, relation)
 
     def _opened(self, table: Any) -> np.ndarray:
         found = np.asarray(table)
@@ -446,6 +455,17 @@ class ClippedSums(Statistic):
     def _contributions(self, rows: np.ndarray) -> np.ndarray:
         lengths = np.linalg.norm(rows, ord=self.order, axis=1)
         return rows * np.minimum(1.0, self.norm / np.maximum(lengths, np.finfo(float).tiny))[:, None]
+
+
+def _triangle(ones: int) -> float:
+    """The sum of the summed triangle of zzᵀ, when so many entries of z are 1."""
+    return ones + (ones * ones - ones) / math.sqrt(2)
+
+
+def clipped_moves(norm: float, order: Literal[1, 2], relation: Relation) -> Moves:
+    """How far vectors clipped to `norm` move a sum: an L1 length bounds the L2 length, an L2 length nothing else."""
+    moved = norm * (2.0 if relation == "replace-one" else 1.0)
+    return Moves(L1(moved if order == 1 else math.inf), L2(moved), tight=order == 2)
 
 
 def statistic_from_dict(record: Mapping[str, Any]) -> Statistic:

@@ -22,6 +22,8 @@ _LARGEST_HEAD = 4096
 
 
 class Frame(NamedTuple):
+    """What travels at once: a few named values, and bytes that follow them as they are."""
+
     head: dict[str, Any]
     body: bytes
 
@@ -48,6 +50,7 @@ async def read_frame(reader: asyncio.StreamReader, largest: int) -> Frame:
 
 
 def message_frame(message: Message) -> Frame:
+    """A message as it travels, its body outside of the head."""
     record = message.to_dict()
     del record["body"]
     return Frame(record, message.body)

@@ -164,6 +164,10 @@ def plan(
         list[str] | None, typer.Option(help="NAME=NUMBER: how many individuals a dataset has, where that is public.")
     ] = None,
     at: Annotated[int | None, typer.Option("--at", help="The step to plan, of a study with steps.")] = None,
+    inside: Annotated[
+        str | None,
+        typer.Option(metavar="CENTRE", help="What this centre publishes to those inside."),
+    ] = None,
     weights: Annotated[
         bool, typer.Option("--weights", help="Also plan every publication at other weights, and show what that does.")
     ] = False,
@@ -178,13 +182,13 @@ def plan(
     console, sizes = Console(), read_sizes(size)
 
     def once() -> None:
-        made = plan_study(study, data, sizes, at)
+        made = plan_study(study, data, sizes, at, inside)
         if out is not None:
             write_new(out, made.to_json())
         show_plan(made, console, aims_of(made, sizes))
         if weights:
             show_weights(other_weights(made, sizes), console)
-        command = next_command(made, study, data, at, sizes)
+        command = next_command(made, study, data, {"--at": at, "--inside": inside}, sizes)
         console.print(f"Next: {command}", markup=False, highlight=False, soft_wrap=True)
 
     if watch:

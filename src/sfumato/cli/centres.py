@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     from sfumato.centres import Aggregate, Round, StatisticRound
-    from sfumato.centres.card import Card
+    from sfumato.centres.card import PartyCard
     from sfumato.core import Schema
     from sfumato.core.certificate import Certificate
 
@@ -114,14 +114,14 @@ def register_centre_commands(app: typer.Typer, verify: Callable[[Certificate], b
 
         Example: sfumato coordinate init study.pl north.card south.card west.card
         """
-        from sfumato.centres.card import Card
+        from sfumato.centres.card import PartyCard
         from sfumato.cli.study import read_sizes
         from sfumato.run.centre_home import COORDINATOR, Home, RoundFolder
         from sfumato.run.centre_part import address_of
 
         console = _console()
         address_of(at)
-        shown = [Card.read(path) for path in cards]
+        shown = [PartyCard.read(path) for path in cards]
         _check_apart(cards, shown)
         own = Home(home, COORDINATOR)
         if not own.key_file.is_file():
@@ -206,7 +206,7 @@ _COORDINATOR_STOPPED = (
 )
 
 
-def _check_apart(files: Sequence[Path], cards: Sequence[Card]) -> None:
+def _check_apart(files: Sequence[Path], cards: Sequence[PartyCard]) -> None:
     """Two cards of one name or one key are one centre: which files they are, and what to write instead."""
     for what, told in (("name", lambda card: card.name), ("key", lambda card: card.identity)):
         met: dict[str, Path] = {}

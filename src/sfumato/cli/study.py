@@ -101,16 +101,20 @@ def show_weights(curves: Iterable[Sequence[AtWeight]], console: Console) -> None
 
 
 def next_command(
-    plan: Plan, study: Path, data: Path | None, at: int | None, sizes: Mapping[str, float] | None = None
+    plan: Plan,
+    study: Path,
+    data: Path | None,
+    options: Mapping[str, int | str | None],
+    sizes: Mapping[str, float] | None = None,
 ) -> str:
     """What carries out the plan: one command, or over centres the first of a few; all that shaped it is said again."""
     said = [word for name, size in (sizes or {}).items() for word in ("--size", f"{name}={_plain(size)}")]
     if sharing_of(plan) is not None:
-        said += [] if at is None else ["--step", str(at)]
+        said += ["--step", str(at)] if (at := options.get("--at")) is not None else []
         cards = " ".join(["sfumato coordinate init", shlex.quote(str(study)), "CARD CARD …", *map(shlex.quote, said)])
         return f"at each centre `sfumato centre init NAME`, then {cards}"
     place = study.parent
-    said += [] if at is None else ["--at", str(at)]
+    said += [word for option, given in options.items() if given is not None for word in (option, str(given))]
     words = ["sfumato", "run", str(study), "--data", str(data or place), "--out", str(place / "published")]
     return shlex.join([*words, *said])
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from sfumato.core.one_of_several import for_one_of
 from sfumato.lang.problem import Problem
-from sfumato.lang.spec import CentrePromise, Dataset, Requirement
+from sfumato.lang.spec import CentrePromise, Dataset, PrivacyRequirement
 from sfumato.lang.term import Position, indicator
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _rewrite_all(declared: Declared, units: dict[str, Dataset]) -> Iterator[Prob
             yield _problem(wrong, requirement.position)
 
 
-def _rewritten(declared: Declared, requirement: Requirement, owner: Dataset) -> str | None:
+def _rewritten(declared: Declared, requirement: PrivacyRequirement, owner: Dataset) -> str | None:
     """Puts the requirement on one person in the place of that on a centre; why not, where there is none."""
     most = declared.persons_per_centre[owner.name]
     part = for_one_of(requirement.guarantee, most)

@@ -46,9 +46,9 @@ from sfumato.lang.spec import (
     MissingRule,
     Nonnegative,
     Preference,
+    PrivacyRequirement,
     Range,
     Relation,
-    Requirement,
     RowLimit,
     Source,
     Weight,
@@ -314,7 +314,7 @@ def _privacy_requirement(declared: Declared, clause: Clause) -> None:
     known = next((one for one in declared.correlations if one.dataset == owner.name), None)
     guarantee = _guarantee(metric, owner.name, known).under(owner.adjacency)
     observer = called(named.arguments[0]) if len(named.arguments) == 1 else EVERYONE
-    declared.requirements.append(Requirement(named, observer, owner.name, guarantee, clause.position))
+    declared.requirements.append(PrivacyRequirement(named, observer, owner.name, guarantee, clause.position))
 
 
 def _guarantee(metric: Term, dataset: str, known: Correlated | None) -> Guarantee:

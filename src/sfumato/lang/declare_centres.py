@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sfumato.lang.arguments import Wrong, name_of, number_of
 from sfumato.lang.declared import Declared
-from sfumato.lang.institutions import Centre, Holds
+from sfumato.lang.institutions import DeclaredCentre, Holds
 from sfumato.lang.reader import Clause
 from sfumato.lang.term import Term
 
@@ -19,7 +19,7 @@ __all__ = ["CENTRE_READERS"]
 
 
 def _centre(declared: Declared, clause: Clause) -> None:
-    declared.centres.append(Centre(name_of(clause.head.arguments[0], "a centre"), clause.position))
+    declared.centres.append(DeclaredCentre(name_of(clause.head.arguments[0], "a centre"), clause.position))
 
 
 def _holds(declared: Declared, clause: Clause) -> None:

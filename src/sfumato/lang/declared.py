@@ -15,11 +15,11 @@ from sfumato.lang.correlated import Correlated
 from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv
 from sfumato.lang.reader import Clause
 from sfumato.lang.spec import (
-    Centre,
     CentrePromise,
     Collusion,
     Column,
     Dataset,
+    DeclaredCentre,
     EachPerson,
     Forbidden,
     Forgotten,
@@ -28,9 +28,9 @@ from sfumato.lang.spec import (
     Missing,
     Nonnegative,
     Preference,
+    PrivacyRequirement,
     Range,
     Relation,
-    Requirement,
     RowLimit,
     Source,
     Weight,
@@ -55,7 +55,7 @@ class Declared:
     each_person: list[EachPerson] = field(default_factory=list)
     datasets: list[Dataset] = field(default_factory=list)
     correlations: list[Correlated] = field(default_factory=list)
-    requirements: list[Requirement] = field(default_factory=list)
+    requirements: list[PrivacyRequirement] = field(default_factory=list)
     fairness: list[FairnessRequirement] = field(default_factory=list)
     fair_rvs: list[FairRv] = field(default_factory=list)
     fairness_holds: list[FairnessHolds] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Declared:
     collusions: list[Collusion] = field(default_factory=list)
     about: list[About] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
-    centres: list[Centre] = field(default_factory=list)
+    centres: list[DeclaredCentre] = field(default_factory=list)
     holds: list[Holds] = field(default_factory=list)
     trusted: list[str] = field(default_factory=list)
     colluders: int = 0

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause, goals
-from sfumato.lang.spec import Dataset, Requirement
+from sfumato.lang.spec import Dataset, PrivacyRequirement
 from sfumato.lang.term import Compound, Position, Term, indicator, show
 from sfumato.lang.whose import Division
 
@@ -30,11 +30,13 @@ class Divided:
 
     datasets: tuple[Dataset, ...]
     divisions: tuple[Division, ...]
-    requirements: tuple[Requirement, ...]
+    requirements: tuple[PrivacyRequirement, ...]
     problems: tuple[Problem, ...] = ()
 
 
-def divided(datasets: Sequence[Dataset], requirements: Sequence[Requirement], clauses: Sequence[Clause]) -> Divided:
+def divided(
+    datasets: Sequence[Dataset], requirements: Sequence[PrivacyRequirement], clauses: Sequence[Clause]
+) -> Divided:
     """The same datasets and requirements, those about parts of the same individuals put under one dataset."""
     listing = {show(c.head.arguments[0]) for c in clauses if indicator(c.head) == "instance_rv/3"}
     asked = {requirement.dataset for requirement in requirements}
@@ -75,7 +77,7 @@ def _whole(dataset: Dataset, datasets: Sequence[Dataset]) -> Dataset:
     return replace(dataset, name=name, goal=goal)
 
 
-def _moved(requirement: Requirement, parts: Mapping[str, Division]) -> Requirement:
+def _moved(requirement: PrivacyRequirement, parts: Mapping[str, Division]) -> PrivacyRequirement:
     """A requirement on a part: towards the same observer, as far as this part is concerned."""
     part = parts.get(requirement.dataset)
     if part is None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from sfumato.errors import InputError
 from sfumato.lang.problem import Problem, nearest
-from sfumato.lang.spec import EVERYONE, Requirement, Spec
+from sfumato.lang.spec import EVERYONE, PrivacyRequirement, Spec
 from sfumato.lang.term import Position
 
 __all__ = ["at_home", "check_inside", "requirements_here"]
@@ -42,7 +42,7 @@ def at_home(spec: Spec, centre: str) -> Spec:
     )
 
 
-def requirements_here(spec: Spec) -> tuple[Requirement, ...]:
+def requirements_here(spec: Spec) -> tuple[PrivacyRequirement, ...]:
     """Those that are kept by the release that is planned: of one centre, or of all."""
     return tuple(one for one in spec.requirements if (one.observer in spec.inside) == (spec.at_home is not None))
 

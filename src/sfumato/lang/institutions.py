@@ -16,11 +16,11 @@ from sfumato.lang.term import Position, Term
 if TYPE_CHECKING:
     from sfumato.lang.spec import Source
 
-__all__ = ["Centre", "CentrePromise", "HeldPart", "Holds"]
+__all__ = ["CentrePromise", "DeclaredCentre", "HeldPart", "Holds"]
 
 
 @dataclass(frozen=True, slots=True)
-class Centre:
+class DeclaredCentre:
     """centre(Name): an institution that keeps its own rows."""
 
     name: str

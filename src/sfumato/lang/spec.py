@@ -23,7 +23,7 @@ from sfumato.errors import InputError
 from sfumato.lang.correlated import Correlated
 from sfumato.lang.derivations import Grounding
 from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv
-from sfumato.lang.institutions import Centre, CentrePromise, HeldPart, Holds
+from sfumato.lang.institutions import CentrePromise, DeclaredCentre, HeldPart, Holds
 from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ __all__ = [
     "EVERYONE",
     "ROW",
     "TABLE_ENDINGS",
-    "Centre",
     "CentrePromise",
     "Collusion",
     "Column",
     "Dataset",
+    "DeclaredCentre",
     "EachPerson",
     "Forbidden",
     "Forgotten",
@@ -54,9 +54,9 @@ __all__ = [
     "Nonnegative",
     "Peer",
     "Preference",
+    "PrivacyRequirement",
     "Range",
     "Relation",
-    "Requirement",
     "RowLimit",
     "Source",
     "Spec",
@@ -167,7 +167,7 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class PrivacyRequirement:
     """privacy_requirement(Name, Dataset, Metric): one budget towards one observer.
 
     Of a study with steps `guarantee` is the share of the step that is asked for, and `whole` the promise about all
@@ -319,7 +319,7 @@ class Spec:
     #: Pairs of datasets of owners that may hold the same person.
     same_people: tuple[tuple[str, str], ...] = ()
     correlations: tuple[Correlated, ...] = ()
-    requirements: tuple[Requirement, ...] = ()
+    requirements: tuple[PrivacyRequirement, ...] = ()
     peers: tuple[Peer, ...] = ()
     fairness: tuple[FairnessRequirement, ...] = ()
     fair_rvs: tuple[FairRv, ...] = ()
@@ -333,7 +333,7 @@ class Spec:
     collusions: tuple[Collusion, ...] = ()
     about: tuple[About, ...] = ()
     decisions: tuple[Decision, ...] = ()
-    centres: tuple[Centre, ...] = ()
+    centres: tuple[DeclaredCentre, ...] = ()
     holds: tuple[Holds, ...] = ()
     #: Parties that may see the rows of every centre.
     trusted: tuple[str, ...] = ()
@@ -403,7 +403,7 @@ class Spec:
         promised = (one for one in self.missing if one.rule == "never" and not one.atom_pattern.arguments)
         return next((one for one in promised if one.atom_pattern.functor in tables), None)
 
-    def requirement(self, name: Term) -> Requirement:
+    def requirement(self, name: Term) -> PrivacyRequirement:
         """The requirement of that name."""
         for declared in self.requirements:
             if declared.name == name:

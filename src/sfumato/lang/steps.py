@@ -22,9 +22,10 @@ from sfumato.lang.reader import Clause
 from sfumato.lang.shares import share_of
 from sfumato.lang.term import Compound, Number, Position, Term, indicator, match, show, walk
 from sfumato.lang.vocabulary import PUBLICATION_FORMS, SHORT
+from sfumato.questions.registry import QUESTIONS
 
 if TYPE_CHECKING:
-    from sfumato.lang.spec import Requirement
+    from sfumato.lang.spec import PrivacyRequirement
 
 __all__ = ["Step", "shared_out", "unfolded"]
 
@@ -106,15 +107,15 @@ def _same(published: Term | None, name: Term) -> bool:
 
 
 def shared_out(
-    requirements: Iterable[Requirement], steps: Sequence[Step], clauses: Sequence[Clause]
-) -> tuple[list[Requirement], list[Problem]]:
+    requirements: Iterable[PrivacyRequirement], steps: Sequence[Step], clauses: Sequence[Clause]
+) -> tuple[list[PrivacyRequirement], list[Problem]]:
     """Every requirement with its share of one step: as many as publish something under it. What cannot be shared is "
     "said."""
     numbers = sorted({step.number for step in steps})
     naming = [clause for clause in clauses if indicator(clause.head) in _NAMED]
     shown = {number: _shown_at(naming, steps, number) for number in numbers}
     statistics = not any(_is_act(clause) for clause in clauses)
-    found: list[Requirement] = []
+    found: list[PrivacyRequirement] = []
     problems: list[Problem] = []
     for one in requirements:
         shares = sum(any(match(_requirement(c), one.name) is not None for c in shown[n]) for n in numbers)
@@ -127,7 +128,7 @@ def shared_out(
     return found, problems
 
 
-def _unshared(requirement: Requirement, error: InputError) -> Problem:
+def _unshared(requirement: PrivacyRequirement, error: InputError) -> Problem:
     place = requirement.position or Position("study", 1, 1)
     return Problem("error", "step", str(error), place, way_out="Write one step(N, publish(…)) for it.")
 
@@ -139,7 +140,8 @@ def _requirement(clause: Clause) -> Term:
 def _is_act(clause: Clause) -> bool:
     """A table, a model, a list of groups: something whose cost is an (ε, δ) and no μ."""
     what = clause.head.arguments[1] if indicator(clause.head) == "publish/3" else None
-    return clause.head.functor == "groups" or (what is not None and indicator(what) in PUBLICATION_FORMS)
+    asked = QUESTIONS.get(clause.head.functor)
+    return (asked is not None and asked.of_texts) or (what is not None and indicator(what) in PUBLICATION_FORMS)
 
 
 # ── what is wrong ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -26,6 +26,7 @@ from sfumato.core.events.event import Event, Repeated
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import GaussianDP, PureDP
 from sfumato.core.schema import Schema
+from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, OverspendError, PrivacyParameterError
 from sfumato.learn.base import positive_codes
 from sfumato.learn.calibration import TrainingPlan, plan_training
@@ -94,7 +95,8 @@ class _KernelSVC(ClassifierMixin, KernelInput):
 
         flat = np.zeros(components)
         problem = Objective(loss, components, len(rows), len(rows), strength, flat, plan.tolerance)
-        solutions = np.stack([found.point for found in minimise_together([problem] * models, ask)])
+        with calm_threads(len(rows) * components):
+            solutions = np.stack([found.point for found in minimise_together([problem] * models, ask)])
         self.guarantee_ = promise
         self._release(solutions, plan, seeds)
 
@@ -238,6 +240,7 @@ class SemiSVC(_KernelSVC):
         if not self.delta:
             raise PrivacyParameterError("SemiSVC needs delta > 0. Nothing was spent.")
 
+    @calm_threads()
     def _release(self, solutions: np.ndarray, plan: TrainingPlan, seeds: Seeds) -> None:
         shown = self.features_(self._rows(self.public, reset=False))
         gram = shown.T @ shown

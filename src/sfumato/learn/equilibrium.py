@@ -215,7 +215,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         for_support, self.votes_ = self._split()
         self.support_ = self._support(for_support, rows.shape)
         self.guarantee_: Guarantee = NoGuarantee(_NO_GUARANTEE) if self.as_published else promise
-        support = self.support_._promise()
+        support = self.support_.promised()
         self.support_._aim(rows.shape, support, components)
         self.events_ = () if self.as_published else (self.support_.noise_.event(), self.votes_.event())
         pay(self, lambda: self.guarantee_ if self.as_published else self.events_, self.guarantee_)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ from sfumato.learn.fitting import PrivateEstimator, pay, sentence
 from sfumato.learn.kernel_rule import KernelPlan, Kind, components_for, plan_kernel
 from sfumato.learn.kernel_spread import KernelSpread, split_promise
 from sfumato.learn.rows import BLOCK
-from sfumato.learn.seeds import seed_from
+from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.table import checked_labels, checked_matrix, declared_classes
 from sfumato.learn.training_budget import TrainingBudget
 from sfumato.mechanisms import Gaussian, NormGamma
@@ -173,18 +174,32 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         check_row_count(records)
         labels, self.classes_ = checked_labels(y, rows.shape[0], declared_classes(self.classes))
         classes = len(self.classes_)
-        for_spread = self._settle(promise, (records, rows.shape[1]), classes)
-        self._pay(promise, for_spread)
-        self._publishable = seeds.publishable
-        self.spread_ = KernelSpread.release(rows, for_spread, seeds) if for_spread is not None else None
-        self._aim()
-        self.features_ = random_features(self.kernel, self._feature_gamma(), self.n_components_, None, seeds)
+        self._prepare(promise, (records, rows.shape[1]), seeds, lambda share: KernelSpread.release(rows, share, seeds))
         total = np.zeros(self._dimension(self.n_components_, classes))
         with calm_threads():
             for start in range(0, rows.shape[0], BLOCK):  # bounds memory and the rounding error of the sums
                 part = slice(start, min(start + BLOCK, int(rows.shape[0])))
                 total += self._statistics(self.features_(rows[part, ...]), labels[part], classes)
-        self.weights_ = self._weights(seeds.released(self.noise_, total), classes)
+        self._finish(promise, total, seeds)
+
+    def _prepare(
+        self,
+        promise: Guarantee,
+        shape: tuple[int, int],
+        seeds: Seeds,
+        spread: Callable[[Guarantee], KernelSpread] | None = None,
+    ) -> None:
+        """Everything before the sums: settled by public numbers and paid for; `spread` is released where it is."""
+        for_spread = self._settle(promise, shape, len(self.classes_))
+        self._pay(promise, for_spread)
+        self._publishable = seeds.publishable
+        self.spread_ = spread(for_spread) if spread is not None and for_spread is not None else None
+        self._aim()
+        self.features_ = random_features(self.kernel, self._feature_gamma(), self.n_components_, None, seeds)
+
+    def _finish(self, promise: Guarantee, total: np.ndarray, seeds: Seeds) -> None:
+        """Noise on the sums, and the weights from nothing else."""
+        self.weights_ = self._weights(seeds.released(self.noise_, total), len(self.classes_))
         self.guarantee_ = promise
 
     def _pay(self, promise: Guarantee, for_spread: Guarantee | None) -> None:

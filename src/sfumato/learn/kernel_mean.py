@@ -17,8 +17,11 @@ from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.schema import Schema
 from sfumato.errors import InputError
 from sfumato.learn.features import Kernel
-from sfumato.learn.kernel_base import PrivateKernelClassifier
+from sfumato.learn.kernel_base import BOUGHT, PrivateKernelClassifier, check_row_count, checked_box
 from sfumato.learn.kernel_rule import Kind
+from sfumato.learn.passes import Passes, remember_columns
+from sfumato.learn.seeds import seed_from
+from sfumato.learn.stream_sums import ClassSums
 
 __all__ = ["KernelMeanClassifier", "class_sums", "with_counts"]
 
@@ -102,6 +105,28 @@ class KernelMeanClassifier(PrivateKernelClassifier):
         # A class that noise made (nearly) empty keeps a tenth of an equal share.
         self.sizes_ = np.maximum(sizes, max(1.0, float(sizes.clip(0).sum()) / (10 * classes)))
         return sums[:, :-1] / (math.sqrt(1 - _COUNTING) * self.sizes_[:, None])
+
+    def fit_by_sums(self, passes: Passes, classes: np.ndarray) -> KernelMeanClassifier:
+        """Fit by one pass over a table that need not be in memory; see learn/stream.py."""
+        promise = self._budget()
+        self._check()
+        check_row_count(passes.rows)
+        if isinstance(self.gamma, str) and self.gamma in BOUGHT:
+            raise InputError(
+                f"gamma={self.gamma!r} pairs rows by their position, which a table in parts does not have. Pass a "
+                "number, or gamma='auto'. Nothing was spent."
+            )
+        self.classes_ = classes
+        columns = remember_columns(self, passes)
+        seeds = seed_from(self.random_state)
+        self._prepare(promise, (passes.rows, columns), seeds)
+        self.features_(np.zeros((1, columns)))  # draws the frequencies, which no row influences
+        box = None if self.schema is not None else checked_box(self.box, columns)
+        sums, counts = passes.total(ClassSums(self.features_, len(classes), box))
+        passes.check_unchanged()
+        total = with_counts(sums, counts) if self.priors == "divided" else sums
+        self._finish(promise, total.ravel(), seeds)
+        return self
 
     def score_samples(self, X: Any) -> np.ndarray:
         """A private density score: the noisy sum of k(x, x_i) over all records, up to a constant factor."""

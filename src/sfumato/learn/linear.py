@@ -38,7 +38,15 @@ from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_sums import ProductSums, RowShape, TargetSums
 from sfumato.learn.table import checked_matrix, without_values
-from sfumato.learn.target_moments import FIRST_SHARE, NoisyTarget, Purse, TargetLook, look, share_of_mean, together
+from sfumato.learn.target_moments import (
+    FIRST_SHARE,
+    NoisyTarget,
+    TargetBudget,
+    TargetLook,
+    look,
+    share_of_mean,
+    together,
+)
 from sfumato.learn.training_budget import TrainingBudget
 from sfumato.mechanisms import Gaussian, NormGamma
 
@@ -128,7 +136,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         bounds = bounds_by_sums(self, passes, epsilon, seeds)
         shape = RowShape(bounds.norm, constant)
         rows = UnitRows(np.zeros((1, self.n_features_in_)), shape.norm, shape.constant)
-        purse = Purse(epsilon - bounds.epsilon, delta, self.adjacency)
+        purse = TargetBudget(epsilon - bounds.epsilon, delta, self.adjacency)
         sums = [float(total) for total in passes.total(TargetSums(low, high))]
         passes.check_unchanged()
         releases, seen = self._mean_first(purse, sums, seeds)
@@ -138,7 +146,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
             reach = seen.reach
             exact = passes.total(ProductSums(shape, low, high, seen.mean, reach))
             passes.check_unchanged()
-            self.noise_ = self._noise(purse.epsilon, delta, rows.width, 1 - self.share_)
+            self.noise_ = self.noise_on_sums(purse.epsilon, delta, rows.width, 1 - self.share_)
             events.append(self.noise_.event())
             gram, product = _unpacked(seeds.released(self.noise_, _packed(*exact)), rows.width)
             if strength is None:
@@ -148,7 +156,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         self._keep(rows, bounds, seen, reach, weights, events)
         return self
 
-    def _mean_first(self, purse: Purse, sums: list[float], seeds: Seeds) -> tuple[list[NoisyTarget], TargetLook]:
+    def _mean_first(self, purse: TargetBudget, sums: list[float], seeds: Seeds) -> tuple[list[NoisyTarget], TargetLook]:
         """A look at the target with a tenth of the budget, and a second one where the mean wants more."""
         releases = [look(purse, sums, FIRST_SHARE, _ARITHMETIC, seeds)]
         seen = together(purse, releases)
@@ -188,7 +196,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
 
         def costs() -> list[Any]:
             bought = price_of_bounds(self.norm, self.schema, epsilon, self.spend_on_bounds, self.adjacency)
-            purse = Purse(epsilon - bought.epsilon, delta, self.adjacency)
+            purse = TargetBudget(epsilon - bought.epsilon, delta, self.adjacency)
             return [*bought.events, purse.part(1.0).under(self.adjacency)]
 
         pay(self, costs, TrainingBudget(epsilon, delta, self.adjacency, 1, 1).promise())
@@ -205,11 +213,13 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
             )
         return low, high
 
-    def _noise(self, epsilon: float, delta: float, width: int, share: float = 1 - FIRST_SHARE) -> Gaussian | NormGamma:
+    def noise_on_sums(
+        self, epsilon: float, delta: float, width: int, share: float = 1 - FIRST_SHARE
+    ) -> Gaussian | NormGamma:
         """Noise on the sums of products at a share of the budget."""
         sensitivity = math.sqrt(_REPLACED if self.adjacency.relation == "replace-one" else _ADDED)
         size = width * (width + 1) // 2 + width
-        promise = Purse(epsilon, delta, self.adjacency).part(share)
+        promise = TargetBudget(epsilon, delta, self.adjacency).part(share)
         kind = Gaussian if delta else NormGamma
         return kind.for_guarantee(promise, sensitivity * (1 + _ARITHMETIC), self.adjacency, dimension=size)
 

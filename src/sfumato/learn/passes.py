@@ -15,7 +15,7 @@ from sfumato.errors import InputError
 from sfumato.learn.arrays import as_matrix
 from sfumato.learn.bounds import NormBound, settle_bounds
 from sfumato.learn.seeds import Seeds
-from sfumato.learn.stream_sums import JointSums, MarginSums, NormCounts, Passes, Statistic
+from sfumato.learn.stream_sums import JointSums, MarginSums, NormCounts, Passes, SumOfRows
 
 __all__ = ["ArrayPasses", "Passes", "bounds_by_sums", "device_matrix", "remember_columns"]
 
@@ -35,7 +35,7 @@ class ArrayPasses:
     def columns(self) -> int:
         return int(self._matrix.shape[1])
 
-    def total(self, statistic: Statistic) -> list[np.ndarray]:
+    def total(self, statistic: SumOfRows) -> list[np.ndarray]:
         if not isinstance(statistic, MarginSums | JointSums):
             return statistic(self._matrix, self._target)
         # Norms and random features are the same in every pass: rows are prepared once.

@@ -17,14 +17,10 @@ import numpy as np
 from sfumato.errors import DataError, InputError
 from sfumato.learn.arrays import is_device_array, to_device, to_host
 from sfumato.learn.base import PrivateLinearClassifier
-from sfumato.learn.features import random_features
 from sfumato.learn.fitting import LedgerLike, fitting
-from sfumato.learn.kernel_base import BOUGHT, check_row_count, checked_box
-from sfumato.learn.kernel_mean import KernelMeanClassifier, with_counts
+from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.linear import PrivateLinearRegression
 from sfumato.learn.passes import ArrayPasses, Passes, device_matrix, remember_columns
-from sfumato.learn.seeds import seed_from
-from sfumato.learn.stream_sums import ClassSums
 from sfumato.learn.table import checked_labels, declared_classes
 
 __all__ = ["fit_by_sums", "fit_on_device", "streamed_classes", "sums_suffice"]
@@ -45,11 +41,11 @@ def fit_by_sums(
 
 
 def _fit_by_sums(estimator: Any, passes: Passes) -> Any:
-    if isinstance(estimator, PrivateLinearClassifier):
-        if getattr(estimator, "calibration", "public") != "public":
-            raise InputError(
-                "A curve of probabilities is paid for in memory only: pass calibration='public'. Nothing was spent."
-            )
+    if getattr(estimator, "calibration", "public") != "public":
+        raise InputError(
+            "A curve of probabilities is paid for in memory only: pass calibration='public'. Nothing was spent."
+        )
+    if isinstance(estimator, PrivateLinearClassifier | KernelMeanClassifier):
         classes = streamed_classes(estimator)
         assert classes is not None
         remember_columns(estimator, passes)
@@ -57,8 +53,6 @@ def _fit_by_sums(estimator: Any, passes: Passes) -> Any:
     if isinstance(estimator, PrivateLinearRegression):
         remember_columns(estimator, passes)
         return estimator.fit_by_sums(passes)
-    if isinstance(estimator, KernelMeanClassifier):
-        return _fit_kernel_mean(estimator, passes)
     raise InputError(
         f"{type(estimator).__name__} is not fitted by sums. Use PrivateLogisticRegression, PrivateSVC, "
         "PrivateLinearRegression or KernelMeanClassifier, or fit it in memory. Nothing was spent."
@@ -86,36 +80,6 @@ def streamed_classes(estimator: Any) -> tuple[Any, ...] | None:
             "spent."
         )
     return tuple(declared.tolist())
-
-
-def _fit_kernel_mean(estimator: Any, passes: Passes) -> Any:
-    promise = estimator._budget()
-    estimator._check()
-    check_row_count(passes.rows)
-    if isinstance(estimator.gamma, str) and estimator.gamma in BOUGHT:
-        raise InputError(
-            f"gamma={estimator.gamma!r} pairs rows by their position, which a table in parts does not have. Pass a "
-            "number, or gamma='auto'. Nothing was spent."
-        )
-    classes = streamed_classes(estimator)
-    assert classes is not None
-    estimator.classes_ = np.asarray(classes)
-    columns = remember_columns(estimator, passes)
-    seeds = seed_from(estimator.random_state)
-    estimator._publishable = seeds.publishable
-    estimator._pay(promise, estimator._settle(promise, (passes.rows, columns), len(classes)))
-    estimator.spread_ = None
-    estimator._aim()
-    gamma, components = estimator._feature_gamma(), estimator.n_components_
-    estimator.features_ = random_features(estimator.kernel, gamma, components, None, seeds)
-    estimator.features_(np.zeros((1, columns)))  # draws the frequencies, which no row influences
-    box = None if estimator.schema is not None else checked_box(estimator.box, columns)
-    sums, counts = passes.total(ClassSums(estimator.features_, len(classes), box))
-    passes.check_unchanged()
-    total = with_counts(sums, counts) if estimator.priors == "divided" else sums
-    estimator.weights_ = estimator._weights(seeds.seeded(estimator.noise_)(total.ravel()), len(classes))
-    estimator.guarantee_ = promise
-    return estimator
 
 
 def fit_on_device(estimator: Any, X: Any, y: Any) -> Any:

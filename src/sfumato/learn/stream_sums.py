@@ -37,7 +37,7 @@ __all__ = [
     "Passes",
     "ProductSums",
     "RowShape",
-    "Statistic",
+    "SumOfRows",
     "TargetSums",
     "answers_from",
 ]
@@ -48,7 +48,7 @@ _FEATURE_ROWS = 1 << 16
 CHUNK = 8192
 
 
-class Statistic(Protocol):
+class SumOfRows(Protocol):
     """A sum over rows."""
 
     def __call__(self, matrix: Any, target: Any) -> list[np.ndarray]: ...
@@ -63,7 +63,7 @@ class Passes(Protocol):
     @property
     def columns(self) -> tuple[str, ...] | int: ...
 
-    def total(self, statistic: Statistic) -> list[np.ndarray]:
+    def total(self, statistic: SumOfRows) -> list[np.ndarray]:
         """The statistic summed over all batches."""
         ...
 

@@ -93,7 +93,7 @@ class PrivateSVDD(OutlierMixin, KernelInput):
         self.random_state = random_state
 
     def _fit(self, X: Any, y: Any) -> None:
-        promise = self._promise()
+        promise = self.promised()
         components = even_components(self.n_components)
         rows = self._rows(X, reset=True)
         check_row_count(int(rows.shape[0]))
@@ -122,14 +122,16 @@ class PrivateSVDD(OutlierMixin, KernelInput):
             there = DeviceFeatures(features) if is_device_array(features) else features
             found = nearest_to_origin(there, self.cap_, self._tolerance(number))
         released = seeds.seeded(self.noise_)(found.centre)
-        squares = float(released @ released) - components * self.noise_.error()
+        length = float(released @ released)
+        squares = length - components * self.noise_.error()
         # The true centre has norm at most 1: projecting to the ball, and correcting, use the release alone.
-        shrunk = 1 / max(1.0, float(np.linalg.norm(released)))
+        shrunk = 1 / max(1.0, math.sqrt(length))
         self.centre_ = released * shrunk
         self.offset_ = min(max(squares, 0.0), 1.0) * shrunk
         self.guarantee_ = promise
 
-    def _promise(self) -> Guarantee:
+    def promised(self) -> Guarantee:
+        """What a fit will promise; PrivacyParameterError under an adjacency it cannot have."""
         promise = self._budget()
         if not self._replaces():
             raise PrivacyParameterError(

@@ -23,7 +23,7 @@ from sfumato.core.guarantee import GaussianDP, Guarantee, PureDP
 from sfumato.learn.seeds import Seeds
 from sfumato.mechanisms import Gaussian, Laplace
 
-__all__ = ["FIRST_SHARE", "NoisyTarget", "Purse", "TargetLook", "look", "share_of_mean", "together"]
+__all__ = ["FIRST_SHARE", "NoisyTarget", "TargetBudget", "TargetLook", "look", "share_of_mean", "together"]
 
 #: What the first look costs, of the whole.
 FIRST_SHARE = 0.1
@@ -40,7 +40,7 @@ _DEVIATIONS = 4.0
 
 
 @dataclass(frozen=True)
-class Purse:
+class TargetBudget:
     """A budget that is spent in shares which are fixed by what was already published, and add up to one.
 
     Shares are of μ² for δ > 0 and of ε for δ = 0.
@@ -102,7 +102,7 @@ class TargetLook:
         return min(widest, _DEVIATIONS * math.sqrt(self.variance + 2 * self.error))
 
 
-def look(purse: Purse, sums: Sequence[float], share: float, slack: float, seeds: Seeds) -> NoisyTarget:
+def look(purse: TargetBudget, sums: Sequence[float], share: float, slack: float, seeds: Seeds) -> NoisyTarget:
     """Release the sums once, at a share of the purse; under replace-one the number of records is public."""
     noise = purse.noise(share, slack)
     exact = np.array([sums[0], purse.weight * sums[1], sums[2]])
@@ -115,7 +115,7 @@ def look(purse: Purse, sums: Sequence[float], share: float, slack: float, seeds:
     return NoisyTarget(noisy, seeds.deviation(noise), noise)
 
 
-def together(purse: Purse, releases: Sequence[NoisyTarget]) -> TargetLook:
+def together(purse: TargetBudget, releases: Sequence[NoisyTarget]) -> TargetLook:
     """All releases, each weighted by its precision."""
     weights = np.array([one.deviation**-2.0 for one in releases])
     sums = np.array([one.sums for one in releases]).T @ weights / weights.sum()
@@ -127,7 +127,7 @@ def together(purse: Purse, releases: Sequence[NoisyTarget]) -> TargetLook:
     return TargetLook(mean, variance, error, records)
 
 
-def share_of_mean(purse: Purse, seen: TargetLook, slack: float) -> float:
+def share_of_mean(purse: TargetBudget, seen: TargetLook, slack: float) -> float:
     """The share that the mean takes altogether, between FIRST_SHARE and 1: a rule of published numbers.
 
     So much that the noise in the mean costs at most half a percent of the target's variance more than with all of the

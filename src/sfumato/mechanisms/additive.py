@@ -16,12 +16,13 @@ import numpy as np
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import positive
-from sfumato.core.events.event import Event
+from sfumato.core.events.event import AdditiveEvent, Event
 from sfumato.core.guarantee import Guarantee
+from sfumato.core.norms import in_norm
 from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms.grid import ANY_DIMENSION, add_noise, check_dimension, public_grid
+from sfumato.mechanisms.grid_law import Law
 from sfumato.mechanisms.mechanism import NO_INFLUENCE, Mechanism, exact_array, kept
-from sfumato.mechanisms.sampling import Law
 
 __all__ = ["Additive", "IndependentNoise"]
 
@@ -44,7 +45,7 @@ class Additive(Mechanism):
 
     def __post_init__(self) -> None:
         positive(self.scale, "scale")
-        positive(self.sensitivity, "sensitivity", NO_INFLUENCE)
+        object.__setattr__(self, "sensitivity", self._measured(self.sensitivity))
         if self.dimension is not None and (not isinstance(self.dimension, int) or self.dimension < 1):
             raise PrivacyParameterError("dimension must be a whole number of at least 1, or None.")
         self.event()
@@ -61,13 +62,19 @@ class Additive(Mechanism):
     ) -> Self:
         """The least noise that keeps `guarantee`, the cost of rounding to the grid included."""
         ratio = cls._largest_ratio(guarantee)
-        sensitivity = positive(sensitivity, "sensitivity", NO_INFLUENCE)
+        sensitivity = cls._measured(sensitivity)
         spread = cls._spread(dimension or ANY_DIMENSION)
         scale = sensitivity / ratio
         for _ in range(4):  # the grid depends on the scale and the scale on the grid; both settle at once
             scale = (sensitivity + public_grid(scale, sensitivity, spread) * spread) / ratio * (1 + 1e-13)
         made = cls(scale, sensitivity, adjacency, dimension, random_state)
         return kept(made, guarantee)
+
+    @classmethod
+    def _measured(cls, sensitivity: float) -> float:
+        """The sensitivity, if it is not one of another norm."""
+        event: type[AdditiveEvent] = cls.event_class
+        return positive(in_norm(sensitivity, event.norm, event.law), "sensitivity", NO_INFLUENCE)
 
     @staticmethod
     @abstractmethod

@@ -19,8 +19,8 @@ from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, RenyiDP
 from sfumato.core.pufferfish import Pufferfish
 from sfumato.mechanisms.additive import IndependentNoise
+from sfumato.mechanisms.grid_law import Law
 from sfumato.mechanisms.mechanism import finite_array, unreachable
-from sfumato.mechanisms.sampling import Law
 
 __all__ = ["Gaussian", "largest_mu"]
 

@@ -16,8 +16,8 @@ import numpy as np
 from sfumato.core.events.centre import SharedGaussianEvent
 from sfumato.core.guarantee import Guarantee
 from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.mechanisms.grid_law import Law
 from sfumato.mechanisms.mechanism import finite_array
-from sfumato.mechanisms.sampling import Law
 from sfumato.mechanisms.shares import Shares
 
 __all__ = ["GaussianShares"]

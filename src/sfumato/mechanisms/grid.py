@@ -19,7 +19,8 @@ import numpy as np
 
 from sfumato.errors import DataError, PrivacyParameterError
 from sfumato.mechanisms.bits import Bits
-from sfumato.mechanisms.sampling import CHUNK, LARGEST_SCALE, Law, draw
+from sfumato.mechanisms.grid_law import Law
+from sfumato.mechanisms.sampling import CHUNK, LARGEST_SCALE, draw
 
 __all__ = ["ANY_DIMENSION", "add_cells", "add_noise", "check_dimension", "nearest_cell", "on_grid", "public_grid"]
 

@@ -17,8 +17,8 @@ from sfumato.core.events.event import LaplaceEvent
 from sfumato.core.guarantee import Guarantee
 from sfumato.mechanisms.additive import IndependentNoise
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
+from sfumato.mechanisms.grid_law import Law
 from sfumato.mechanisms.mechanism import finite_array
-from sfumato.mechanisms.sampling import Law
 
 __all__ = ["Laplace"]
 

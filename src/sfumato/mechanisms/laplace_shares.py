@@ -15,9 +15,9 @@ import numpy as np
 
 from sfumato.core.events.centre import SharedLaplaceEvent
 from sfumato.core.guarantee import Guarantee
+from sfumato.mechanisms.grid_law import Law
 from sfumato.mechanisms.laplace import Laplace
 from sfumato.mechanisms.mechanism import finite_array
-from sfumato.mechanisms.sampling import Law
 from sfumato.mechanisms.shares import Shares
 
 __all__ = ["LaplaceShares"]

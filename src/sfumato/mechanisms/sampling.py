@@ -20,17 +20,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 
 from sfumato.errors import InputError
 from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.exact import Enclosure, LazyUniform, bernoulli, exp_enclosure, exponential
+from sfumato.mechanisms.grid_law import GridLaw, Law, grid_law
 
 __all__ = ["LARGEST_SCALE", "SMALLEST_SCALE", "RealDraws", "draw", "draw_reals"]
-
-Law = Literal["gaussian", "laplace"]
 
 SLOTS = 1 << 16
 CHUNK = 1 << 16
@@ -40,15 +38,13 @@ GUARD = 2.0**-40
 #: Scales are counted in half cells. Up to 2^35 one 64-bit word serves a draw, beyond it a second one.
 SMALLEST_SCALE = 64.0
 LARGEST_SCALE = 2.0**48
-#: Where the bins end, in scales. Beyond it a slow exact method takes over, a few times in 10^7 draws.
-_TAIL_AT = {"gaussian": 6.0, "laplace": 14.0}
 
 
 @dataclass(frozen=True)
 class Table:
     """The bins of one law at one scale; see the module text."""
 
-    law: Law
+    law: GridLaw
     scale: float
     width_bits: int
     bins: int
@@ -64,9 +60,7 @@ class Table:
 
     @property
     def tail_decay(self) -> Fraction:
-        """Scale of the exponential that covers the tail: the density beyond T is at most p(T) exp(-(x-T)/decay)."""
-        scale = Fraction(self.scale)
-        return scale if self.law == "laplace" else scale * scale / self.start_of_tail
+        return self.law.tail_decay(Fraction(self.scale), self.start_of_tail)
 
     @property
     def tail_room(self) -> Fraction:
@@ -76,26 +70,21 @@ class Table:
     def exponent(self, low: Fraction, high: Fraction) -> Enclosure:
         """Bounds of ln density on [low, high] half cells."""
         scale = Fraction(self.scale)
-        if self.law == "laplace":
-            return -high / scale, -low / scale
-        return -((high / scale) ** 2) / 2, -((low / scale) ** 2) / 2
-
-
-def _log_density(law: Law, ratio: np.ndarray) -> np.ndarray:
-    return -ratio if law == "laplace" else -0.5 * ratio * ratio
+        return self.law.exponent(low / scale, high / scale)
 
 
 @lru_cache(maxsize=64)
-def table_for(law: Law, scale: float) -> Table:
+def table_for(name: Law, scale: float) -> Table:
     """The table of a law. `scale` is in half cells; only its value matters, never the data."""
+    law = grid_law(name)
     if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
         raise InputError(
             f"The noise must span between {SMALLEST_SCALE:g} and {LARGEST_SCALE:g} half cells of its grid."
         )
     width_bits = math.floor(math.log2(scale)) - 5
     width = float(1 << width_bits)
-    bins = math.ceil(_TAIL_AT[law] * scale / width)
-    edges = np.exp(_log_density(law, np.arange(bins + 1) * (width / scale)))
+    bins = math.ceil(law.tail_at * scale / width)
+    edges = np.exp(law.log_density(np.arange(bins + 1) * (width / scale)))
     # Slightly above the density at the left edge, so that no bin is too low; every count is rounded up.
     heights = edges[:-1] * (1 + GUARD)
     unit = float(heights.sum()) / (SLOTS - bins - 2)
@@ -217,7 +206,7 @@ class _Chunk:
         fraction = self.bits.words(index.size) if self.fraction is None else self.fraction[index]
         uniform = (self.uniform[index].astype(np.float64) + lower.astype(np.float64) * 2.0**-64) / SLOTS
         place = (self.whole[index].astype(np.float64) + fraction.astype(np.float64) * 2.0**-64) / table.scale
-        height = np.exp(_log_density(table.law, place)) / (table.unit * table.count[self.bin[index]])
+        height = np.exp(table.law.log_density(place)) / (table.unit * table.count[self.bin[index]])
         accepted = uniform < height
         for position in np.flatnonzero(np.abs(uniform - height) <= GUARD * height):
             number = int(index[position])

@@ -18,9 +18,10 @@ from sfumato.core.events.centre import SharedEvent
 from sfumato.mechanisms.additive import Additive
 from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.grid import ANY_DIMENSION, add_cells, check_dimension
+from sfumato.mechanisms.grid_law import Law
 from sfumato.mechanisms.mechanism import exact_array
 from sfumato.mechanisms.polya import draw_polya
-from sfumato.mechanisms.sampling import Law, draw
+from sfumato.mechanisms.sampling import draw
 
 __all__ = ["Shares", "draw_share", "draw_whole"]
 
@@ -34,11 +35,20 @@ def draw_share(law: Law, scale: float, grid: float, honest: int, size: int, bits
     >>> int(draw_share("gaussian", 1.0, 2.0**-20, 4, 1000, Bits(seed=3)).std() / 2**19 * 10 + 0.5)
     10
     """
-    if law == "laplace":
-        return draw_polya(scale / grid, honest, size, bits)
+    return _SHARE[law](scale, grid, honest, size, bits)
+
+
+def _gaussian_share(scale: float, grid: float, honest: int, size: int, bits: Bits) -> np.ndarray:
     # Rounded up, so that the variances of the honest shares add up to no less than scale².
     own = math.nextafter(scale / math.sqrt(honest) * (1 + 2.0**-51), math.inf)
-    return draw(law, own / (grid / 2), size, bits)
+    return draw("gaussian", own / (grid / 2), size, bits)
+
+
+def _laplace_share(scale: float, grid: float, honest: int, size: int, bits: Bits) -> np.ndarray:
+    return draw_polya(scale / grid, honest, size, bits)
+
+
+_SHARE = {"gaussian": _gaussian_share, "laplace": _laplace_share}
 
 
 def draw_whole(law: Law, scale: float, grid: float, size: int, bits: Bits, times: int = 1) -> np.ndarray:

@@ -29,7 +29,6 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.condition import Comparison, Condition, Every, LevelIs, Not, Some
 from sfumato.network.expression import Constant, Level, Reference
 from sfumato.network.network import Group, Node, first_of_each
-from sfumato.questions.mean import Mean
 
 __all__ = ["MOST_CELLS", "Exclusive", "deciders", "families_apart", "marked_apart"]
 
@@ -66,9 +65,7 @@ def marked_apart(aggregates: tuple[AggregateNode, ...], groups: Sequence[Group])
     """The same aggregates; means of a family draw their counts as those of groups do."""
     apart = {name for family in families_apart(aggregates, groups) for name in family.names}
     return tuple(
-        dataclasses.replace(node, question=dataclasses.replace(node.question, apart=True))
-        if node.name in apart and isinstance(node.question, Mean)
-        else node
+        dataclasses.replace(node, question=node.question.written_apart()) if node.name in apart else node
         for node in aggregates
     )
 

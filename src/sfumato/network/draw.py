@@ -19,7 +19,7 @@ from sfumato.core.calendar import shown
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
-from sfumato.lang.spec import Requirement
+from sfumato.lang.spec import PrivacyRequirement
 from sfumato.lang.term import Compound, indicator, show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.expression import Call, Distribution, Expression, Lookup
@@ -211,7 +211,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def _titles(requirement: Requirement, network: Network, zones: Zones) -> tuple[str, str]:
+def _titles(requirement: PrivacyRequirement, network: Network, zones: Zones) -> tuple[str, str]:
     """Who is promised what, and what the observer gets to see."""
     names = sorted({entry.name for entry in network.publications if entry.requirement == zones.requirement})
     published = f"; published as {', '.join(names)}" if names else ""

@@ -111,19 +111,32 @@ def _kind(
         return Bought, (power_axis(values[0]),), {"kind": entry.functor, "share": share}
     further: dict[str, Any] = {"calendar": _calendar_of(domains[0])} if entry.question.locates and domains else {}
     if entry.question.has_places:
+        further["listed"] = _listed_of(values[0], groups)
         further["step"] = _step_of(spec, values[0], groups)
     return entry.question, (), further
 
 
 def _step_of(spec: Spec, name: str, groups: Sequence[Group]) -> float | None:
     """How far values are apart by what the study says of them: listed whole numbers, days, seconds; else None."""
-    forms = [node for group in groups if (node := group.node(name)) and node.source is not None]
-    domains = [one.domain for one in forms]
-    if all(isinstance(one, Categories) and one.scalar == "int" for one in domains):
-        listed = [int(value) for one in domains for value in one.values]  # type: ignore[union-attr]
-        return float(math.gcd(*listed)) or None
+    listed = _listed_of(name, groups)
+    if listed:
+        return float(math.gcd(*map(int, listed))) or None
+    forms = _read_forms(name, groups)
     averaged = any(layout_of(spec, one.source.table).each_person for one in forms if one.source is not None)
-    return 1.0 if domains and all(map(_calendar_of, domains)) and not averaged else None
+    return 1.0 if forms and all(_calendar_of(one.domain) for one in forms) and not averaged else None
+
+
+def _listed_of(name: str, groups: Sequence[Group]) -> tuple[float, ...]:
+    """The whole numbers that a study lists for a variable, in order; none where rows may have others."""
+    domains = [one.domain for one in _read_forms(name, groups)]
+    lists = [one.values for one in domains if isinstance(one, Categories) and one.scalar == "int"]
+    return tuple(sorted({float(value) for one in lists for value in one})) if len(lists) == len(domains) else ()
+
+
+def _read_forms(name: str, groups: Sequence[Group]) -> list[Node]:
+    """A variable as each group has it, if all read it from a column; where one computes it, none."""
+    forms = [node for group in groups if (node := group.node(name)) is not None]
+    return forms if all(one.source is not None for one in forms) else []
 
 
 def _calendar_of(domain: Domain | AnyText | None) -> str:

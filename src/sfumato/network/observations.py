@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Any
 
 from sfumato.lang.derivations import Observation
-from sfumato.lang.spec import EVERYONE, Requirement, Spec
+from sfumato.lang.spec import EVERYONE, PrivacyRequirement, Spec
 from sfumato.lang.term import Compound, Position, Term, Variable, called, indicator, show, substitute
 from sfumato.network.network import Group, Network, Node, is_read
 from sfumato.network.nodes import masked
@@ -104,7 +104,7 @@ def is_own(observation: Observation) -> bool:
     return isinstance(variable, Compound) and observation.observer in variable.arguments
 
 
-def _protects_from(spec: Spec, requirement: Requirement, observer: str) -> bool:
+def _protects_from(spec: Spec, requirement: PrivacyRequirement, observer: str) -> bool:
     if requirement.observer in (observer, EVERYONE):
         return True
     return any({observer, requirement.observer} <= collusion.observers for collusion in spec.collusions)
@@ -126,7 +126,7 @@ def touched(network: Network, dataset: str) -> frozenset[str]:
 
 
 def _finding(
-    network: Network, requirement: Requirement, observer: str, name: str, position: Position | None
+    network: Network, requirement: PrivacyRequirement, observer: str, name: str, position: Position | None
 ) -> ExactFinding:
     zones = network.zone(requirement.name)
     behind = zones.sensitive | zones.intermediate | zones.observed

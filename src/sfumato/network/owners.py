@@ -14,7 +14,7 @@ from typing import Any
 
 from sfumato.core import ApproxDP, Guarantee, PureDP
 from sfumato.core.one_of_several import for_one_of
-from sfumato.lang.spec import Requirement, Spec
+from sfumato.lang.spec import PrivacyRequirement, Spec
 from sfumato.lang.whose import Owner
 from sfumato.network.expression import sql_name
 from sfumato.network.refusal import refusal
@@ -78,18 +78,18 @@ def _most(room: TableRoom, owners: Sequence[Owner]) -> int:
     return max(1, sum(int(number or 0) for ((number,),) in counts))
 
 
-def _is_for_the_same(other: Requirement, one: Requirement) -> bool:
+def _is_for_the_same(other: PrivacyRequirement, one: PrivacyRequirement) -> bool:
     return (other.observer, other.dataset) == (one.observer, one.dataset)
 
 
-def _shares(own: Sequence[Requirement], most: Mapping[str, int]) -> list[Guarantee | None]:
+def _shares(own: Sequence[PrivacyRequirement], most: Mapping[str, int]) -> list[Guarantee | None]:
     shares = [for_one_of(other.guarantee, most[str(other.owner)]) for other in own]
     if any(isinstance(share, PureDP) for share in shares):  # a pure ε keeps an (ε, δ) too
         return [_pure(other.guarantee, most[str(other.owner)]) for other in own]
     return shares
 
 
-def _strictest(one: Requirement, promised: Sequence[Requirement], most: Mapping[str, int]) -> Guarantee:
+def _strictest(one: PrivacyRequirement, promised: Sequence[PrivacyRequirement], most: Mapping[str, int]) -> Guarantee:
     shares = _shares([other for other in promised if _is_for_the_same(other, one)], most)
     known = [share for share in shares if share is not None]
     if len(known) < len(shares) or len({type(share) for share in known}) > 1:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from sfumato.lang.derivations import DpRv, Publication
-from sfumato.lang.spec import Requirement
+from sfumato.lang.spec import PrivacyRequirement
 from sfumato.lang.term import Compound, Term, match, show, walk
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Node, Zones, is_read
@@ -30,7 +30,7 @@ def seen(what: Term, nodes: Mapping[str, Node | AggregateNode]) -> frozenset[str
 
 
 def observed_by(
-    requirement: Requirement,
+    requirement: PrivacyRequirement,
     observed: Iterable[DpRv],
     publications: Iterable[Publication],
     nodes: Mapping[str, Node | AggregateNode],
@@ -42,7 +42,7 @@ def observed_by(
 
 
 def zones_of(
-    requirement: Requirement, visible: frozenset[str], variants: Mapping[str, Sequence[Node | AggregateNode]]
+    requirement: PrivacyRequirement, visible: frozenset[str], variants: Mapping[str, Sequence[Node | AggregateNode]]
 ) -> Zones:
     """Walk from the observed nodes towards the data; a node read from a column is where the data begin.
 

@@ -121,7 +121,7 @@ class GaussianDraws(DrawLaw):
     closed = True
 
     def sensitivity(self, moves: Moves) -> float:
-        return float(moves.l2)
+        return moves.l2
 
     def whole(self, guarantee: Guarantee) -> float:
         return largest_mu(guarantee) ** 2
@@ -172,7 +172,7 @@ class LaplaceDraws(DrawLaw):
     )
 
     def sensitivity(self, moves: Moves) -> float:
-        return float(moves.l1)
+        return moves.l1
 
     def whole(self, guarantee: Guarantee) -> float:
         # A δ would allow a hair more than ε; whoever checks a sum of Laplace acts should only have to add.

@@ -41,7 +41,12 @@ def assumed_of_centres(spec: Spec) -> list[str]:
         "each of these is what is planned for."
         for one in spec.centre_promises
     ]
-    return [f"every individual has rows at one of the centres alone ({', '.join(names)}).", *promised]
+    within = [
+        f"what {' and '.join(sorted(spec.inside))} may see inside a centre is not part of this plan: each centre "
+        "publishes it from its own rows (sfumato run … --inside CENTRE), and its ledger counts both."
+    ]
+    alone = f"every individual has rows at one of the centres alone ({', '.join(names)})."
+    return [alone, *promised, *(within if spec.inside else [])]
 
 
 def needs_one_party(request: Request) -> PlanError:

@@ -15,7 +15,7 @@ from sfumato.core.domain import Scalar
 from sfumato.errors import PlanError
 from sfumato.lang.derivations import Publication
 from sfumato.lang.inside import requirements_here
-from sfumato.lang.spec import EVERYONE, Forbidden, Nonnegative, Preference, Requirement, Whole
+from sfumato.lang.spec import EVERYONE, Forbidden, Nonnegative, Preference, PrivacyRequirement, Whole
 from sfumato.lang.term import Compound, Position, Term, indicator, match, show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
@@ -48,7 +48,7 @@ class Request:
 
     name: str
     term: Term
-    requirement: Requirement
+    requirement: PrivacyRequirement
     nodes: tuple[str, ...]
     level: str  # "individual", "aggregate", or "other" for tables, classifiers and channels
     weight: float = 1.0
@@ -312,7 +312,7 @@ def _ways(wishes: Iterable[Preference | Forbidden], publication: str) -> list[st
     return [name for one in wishes if one.publication == publication for name in one.strategies]
 
 
-def _request(network: Network, requirement: Requirement, entry: Publication) -> Request:
+def _request(network: Network, requirement: PrivacyRequirement, entry: Publication) -> Request:
     spec = network.spec
     known = {node.name: node for node in network.nodes}
     sampled, what = _sampled(entry.what)

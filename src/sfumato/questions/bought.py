@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
@@ -84,6 +84,10 @@ class Bought(Question):
     def by_power(self, counts: Numbers) -> Numbers:
         """How many rows there are of each power, whatever their group."""
         return np.asarray(counts).reshape(self.powers, -1).sum(axis=1)
+
+    def read_off(self, sums: Sums) -> dict[str, Sequence[Any]]:
+        units, counts = ([int(one) for one in sums.units[place]] for place in (0, 1))
+        return {"sum": units, "count": counts}
 
     def corners(self, pure: bool) -> tuple[Corner, ...]:
         """Of the counts of powers alone: the sums behind them are never drawn."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
+from sfumato.core.norms import L1, L2
 from sfumato.questions.form import Form
 from sfumato.questions.grid import CELL
 from sfumato.questions.intervals import Figure, NoiseLaw
-from sfumato.questions.moves import L1, L2, Moves
+from sfumato.questions.moves import Moves
 from sfumato.questions.question import Label, Numbers, Question
 from sfumato.questions.sums import Entry, Sums
 
@@ -67,6 +68,9 @@ class FoundGroups(Question):
         """Of one person: so many counts change by one, twice as many when a person is replaced."""
         moved = float(self.rows * (2 if self.replaces else 1))
         return Moves(L1(moved), L2(moved), tight=False)
+
+    def read_off(self, sums: Sums) -> dict[str, Sequence[Any]]:
+        return {"text": list(sums.texts), "count": [int(count) for count in sums.units[0]]}
 
     def truth(self, sums: Sums) -> Numbers:
         return sums.moved(0)

@@ -175,4 +175,4 @@ class JointQuestion:
         value, start, end = grid.value_at(np.array([cell, min(low, cell), max(high, cell)])).tolist()
         # An interval of one place is known to within half a step, and no better: rows are read at the nearest place.
         error = math.hypot((end - start) / (2 * LAPLACE_95), grid.step / math.sqrt(12))
-        return Figure(value, error, start, end)
+        return self.question.among_listed(Figure(value, error, start, end))

@@ -17,11 +17,12 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.core.norms import L1, L2
 from sfumato.questions.consistency import DrawnTables
 from sfumato.questions.form import Form
 from sfumato.questions.grid import CELL, CHANCE, up
 from sfumato.questions.intervals import Figure, NoiseLaw
-from sfumato.questions.moves import L1, L2, Moves
+from sfumato.questions.moves import Moves
 from sfumato.questions.question import Label, Numbers, Question
 from sfumato.questions.residual import Subset, Workload, all_tables
 from sfumato.questions.residual_strategy import MOST_COLUMNS, ResidualStrategy, exactly, optimal_strategy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -59,6 +60,9 @@ class Mean(Question):
     @cached_property
     def _grid(self) -> Grid | None:
         return Grid.of(*self.ranges[0], centred=True) if self.bounded else None
+
+    def written_apart(self) -> Mean:
+        return dataclasses.replace(self, apart=True)
 
     @property
     def _public(self) -> bool:

@@ -11,14 +11,15 @@ from typing import ClassVar, final
 
 import numpy as np
 
+from sfumato.core.norms import L1, L2
 from sfumato.questions.form import Form
 from sfumato.questions.grid import Grid, root_up, up
 from sfumato.questions.intervals import Figure, NoiseLaw
-from sfumato.questions.moves import L1, L2, Moves
+from sfumato.questions.moves import Moves
 from sfumato.questions.question import Label, Numbers, Question
 from sfumato.questions.sums import Entry, Sums
 
-__all__ = ["SecondMoments"]
+__all__ = ["SumsOfProducts"]
 
 #: Products of four numbers outside this range leave the floats.
 _SMALLEST, _LARGEST = 1e-60, 1e60
@@ -27,12 +28,12 @@ _ROOT_TWO = math.sqrt(2)
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class SecondMoments(Question):
+class SumsOfProducts(Question):
     """Σ x_i x_j for all i and j, drawn in units of each variable's largest absolute value.
 
     Off-diagonal entries are drawn once, times √2: the Euclidean norm of what is drawn is the matrix's Frobenius norm.
 
-    >>> square = SecondMoments(values=("a(P)", "b(P)"), ranges=((0.0, 1.0), (0.0, 3.0)))
+    >>> square = SumsOfProducts(values=("a(P)", "b(P)"), ranges=((0.0, 1.0), (0.0, 3.0)))
     >>> square.dimension, square.size, round(square.moves().l2, 6), round(square.moves().l1, 3)
     (3, 4, 2.0, 3.414)
     """

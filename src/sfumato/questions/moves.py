@@ -14,20 +14,13 @@ from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 
 from sfumato.core.adjacency import Relation
+from sfumato.core.norms import L1, L2, Norm
 from sfumato.questions.grid import root_up, up
 
-__all__ = ["L1", "L2", "Corner", "Moves", "moves_of_corners"]
+__all__ = ["Corner", "Moves", "moves_of_corners"]
 
 #: What a row at one end of its range adds to each number that is drawn for its cell.
 Corner = tuple[Fraction, ...]
-
-
-class L1(float):
-    """A distance in the sum norm: what Laplace noise is measured by."""
-
-
-class L2(float):
-    """A distance in the Euclidean norm: what Gaussian noise is measured by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +42,10 @@ class Moves:
     def __post_init__(self) -> None:
         if not (isinstance(self.l1, L1) and isinstance(self.l2, L2)):
             raise TypeError("Moves takes an L1 and an L2 number.")
+
+    def by(self, norm: Norm) -> L1 | L2:
+        """The distance that noise of this norm is measured by."""
+        return self.l1 if norm is L1 else self.l2
 
     @classmethod
     def none(cls) -> Moves:

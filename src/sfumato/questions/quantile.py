@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -18,12 +19,13 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from sfumato.core.norms import L1, L2
 from sfumato.mechanisms.quantile_grid import QuantileGrid
 from sfumato.questions.axis import Axis
 from sfumato.questions.form import Form
 from sfumato.questions.grid import CELL, root_up
 from sfumato.questions.intervals import NORMAL_95, Figure, NoiseLaw
-from sfumato.questions.moves import L1, L2, Moves
+from sfumato.questions.moves import Moves
 from sfumato.questions.question import Basis, Label, Numbers, Question
 from sfumato.questions.sums import Entry, Sums
 
@@ -184,9 +186,11 @@ class Quantiles(Question):
     """What `wanted` shares of the rows lie below. The last axis sorts rows by place; those before it are groups.
 
     `step` is the distance between places where it is not left to the range; it is where there would be too many.
+    `listed` are the values that rows have, where a study lists them: others are not published.
     """
 
     step: float | None = None
+    listed: tuple[float, ...] = ()
 
     of_expectations: ClassVar[bool] = False
     locates: ClassVar[bool] = True
@@ -301,6 +305,10 @@ class Quantiles(Question):
         assert self.places is not None
         return np.array(sums.units[0], dtype=np.int64).reshape(self.parted, self.places.count)
 
+    def read_off(self, sums: Sums) -> dict[str, Sequence[Any]]:
+        (counts,) = self.counts(sums)
+        return {"count": counts.tolist()}
+
     def encode(self, sums: Sums, pure: bool = False) -> Numbers:
         way = self.strategy(pure)
         binned = np.add.reduceat(self.counts(sums), self.starts, axis=1)
@@ -338,14 +346,28 @@ class Quantiles(Question):
         part = 1.0 if smooth[bin_] <= before else min(1.0, max(0.0, -before / (smooth[bin_] - before)))
         cell = round(self.starts[bin_] + part * (ends[bin_] - self.starts[bin_]))
         if law.deviation == 0:
-            return Figure.exact(float(self.places.value_at(cell)))
+            return self.among_listed(Figure.exact(float(self.places.value_at(cell))))
         low = self.starts[int(np.argmax(off + reach >= 0))]
         not_above = np.flatnonzero(off - reach <= 0)
         high = ends[min(int(not_above[-1]) + 1, self.bins - 1)] if not_above.size else ends[0]
         value, first, last = self.places.value_at(np.array([cell, min(low, cell), max(high, cell)])).tolist()
         # Rows are read at the nearest place: an interval of one place is known to within half a step, and no better.
         error = math.hypot((last - first) / (2 * NORMAL_95), self.places.step / math.sqrt(12))
-        return Figure(value, error, first, last)
+        return self.among_listed(Figure(value, error, first, last))
+
+    def among_listed(self, figure: Figure) -> Figure:
+        """The nearest listed value and the outermost ones of its interval: a quantile of rows is one that they have.
+
+        Rows were read at the nearest place, half a step from their value at most.
+        """
+        if not self.listed:
+            return figure
+        assert self.places is not None
+        values, near = np.array(self.listed), self.places.step / 2
+        value = float(values[np.argmin(np.abs(values - figure.value))])
+        inside = values[(values >= figure.low - near) & (values <= figure.high + near)]
+        low, high = min([value, *inside[:1]]), max([value, *inside[-1:]])
+        return Figure(value, figure.standard_error, float(low), float(high))
 
     # ── before the run ───────────────────────────────────────────────────────────────────────────────────────────────
 

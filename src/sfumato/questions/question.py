@@ -179,6 +179,14 @@ class Question(ABC):
         alone = moves_of_corners(*corners, self.cells, self.rows, "add-remove", False)
         return alone, moves_of_corners(*corners, self.cells, self.rows, "replace-one", True)
 
+    def written_apart(self) -> Question:
+        """The same as one of several groups that a study writes as conditions of their own (network/apart.py)."""
+        return self
+
+    def read_off(self, sums: Sums) -> dict[str, Sequence[Any]]:
+        """The columns that are read where its answer is drawn itself: `count`, and what else there is of each."""
+        raise NotImplementedError(f"{type(self).__name__} is not drawn itself")
+
     @property
     def dimension(self) -> int:
         """How many numbers are added up."""

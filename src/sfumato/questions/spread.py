@@ -21,9 +21,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from sfumato.core.norms import L1, L2
 from sfumato.questions.grid import CELL, CHANCE, ONE, Grid, up, width
 from sfumato.questions.intervals import Figure, NoiseLaw
-from sfumato.questions.moves import L1, L2, Moves
+from sfumato.questions.moves import Moves
 from sfumato.questions.question import Basis, Label, Numbers, Question
 from sfumato.questions.sums import Entry, Sums
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from sfumato.core.pufferfish import Pufferfish
 from sfumato.errors import InputError, PlanError, SfumatoError
-from sfumato.lang.spec import Requirement, Spec, Weight
+from sfumato.lang.spec import PrivacyRequirement, Spec, Weight
 from sfumato.lang.term import show
 from sfumato.plan.plan import Plan, Planned
 from sfumato.plan.told import digits
@@ -107,7 +107,7 @@ def _promising(spec: Spec, amounts: Mapping[str, float]) -> Spec:
     )
 
 
-def _with_amount(requirement: Requirement, amount: float) -> Requirement:
+def _with_amount(requirement: PrivacyRequirement, amount: float) -> PrivacyRequirement:
     promised = requirement.guarantee
     if type(promised) not in _AMOUNT:
         raise InputError(f"{promised.describe()} has no ε, μ or ρ that could be another. Nothing was planned.")

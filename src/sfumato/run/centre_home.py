@@ -19,7 +19,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
-from sfumato.centres.card import Card, new_card
+from sfumato.centres.card import PartyCard, new_card
 from sfumato.centres.round import Round
 from sfumato.centres.study_round import StudyRound
 from sfumato.errors import InputError, OtherRoundError, RefusedError
@@ -104,8 +104,8 @@ class Home:
     def key(self) -> Ed25519PrivateKey:
         return read_key(self.key_file)
 
-    def card(self) -> Card:
-        return Card.read(self.card_file)
+    def card(self) -> PartyCard:
+        return PartyCard.read(self.card_file)
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ class RoundFolder:
 
     folder: Path
     round: StudyRound
-    coordinator: Card
-    cards: tuple[Card, ...]
+    coordinator: PartyCard
+    cards: tuple[PartyCard, ...]
     #: Of a study with steps, the one that is published.
     at: int | None = None
 
@@ -123,9 +123,9 @@ class RoundFolder:
     def make(
         cls,
         study: Path,
-        cards: Sequence[Card],
+        cards: Sequence[PartyCard],
         folder: Path,
-        coordinator: Card,
+        coordinator: PartyCard,
         sizes: Mapping[str, float],
         at: int | None = None,
     ) -> RoundFolder:
@@ -160,11 +160,11 @@ class RoundFolder:
             ) from error
         if not isinstance(agreed, StudyRound):
             raise InputError(f"{folder}: this is no round of a study. Nothing was run.")
-        cards = [Card.read(folder / _CARDS / f"{centre.name}.card") for centre in agreed.centres]
+        cards = [PartyCard.read(folder / _CARDS / f"{centre.name}.card") for centre in agreed.centres]
         for card, centre in zip(cards, agreed.centres, strict=True):
             if card.centre != centre:
                 raise RefusedError(f"The card of {centre.name} in {folder} is not the one of the round.")
-        return cls(folder, agreed, Card.read(folder / _CARDS / f"{leader}.card"), tuple(cards), at)
+        return cls(folder, agreed, PartyCard.read(folder / _CARDS / f"{leader}.card"), tuple(cards), at)
 
     @property
     def study(self) -> Path:

@@ -9,7 +9,6 @@ Proof: docs/proofs/portions.md
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,9 +23,9 @@ from sfumato.errors import InputError, UnprovedError
 from sfumato.network.evaluate import ID, Values
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Plan
-from sfumato.questions.bought import Bought
-from sfumato.questions.quantile import Quantiles
+from sfumato.questions.question import Question
 from sfumato.questions.registry import question_from_dict
+from sfumato.questions.sums import Sums
 from sfumato.run.publish_base import Performed, Publisher, column_of
 
 __all__ = [
@@ -44,7 +43,8 @@ if TYPE_CHECKING:
     STRATEGIES: tuple[Publisher, ...]
 
 #: Whole numbers beyond 64 bits.
-_WIDE = pa.decimal128(38, 0)
+#: Of what a question reads that is drawn itself.
+_TYPES = {"sum": pa.decimal128(38, 0), "count": pa.int64(), "text": pa.string()}
 #: Where the strategies for each kind live; they are imported when one is planned or carried out.
 _HOMES: dict[str, tuple[str, ...]] = {
     "table": ("tables.GaussianTable", "tables.LaplaceTable", "tables.ObfuscatedTable"),
@@ -124,23 +124,19 @@ def _columns(act: Act, values: Values, parts: bool) -> Columns:
 def counted_nobody(act: Act) -> Columns:
     """What a question that is drawn itself reads where there are no rows at all."""
     question = question_from_dict(act.parameters["question"])
-    none = [0] * math.prod(axis.size for axis in question.axes)
-    return Columns(act, pa.table({"sum": pa.array(none, _WIDE), "count": pa.array(none, pa.int64())}), ())
+    return _columns_of(act, question, question.total(()))
 
 
 def _counted(act: Act, values: Values) -> Columns:
     """Of a question that is drawn itself: how many rows there are at each of its places, or with each of its texts."""
     question = question_from_dict(act.parameters["question"])
     (node,) = act.parameters["columns"]
-    sums = values.aggregates[node]
-    if isinstance(question, Quantiles):
-        (counts,) = question.counts(sums)
-        return Columns(act, pa.table({"count": counts}), ())
-    if isinstance(question, Bought):
-        units, counts = ([int(one) for one in sums.units[place]] for place in (0, 1))
-        return Columns(act, pa.table({"sum": pa.array(units, _WIDE), "count": pa.array(counts, pa.int64())}), ())
-    sizes = pa.array([int(count) for count in sums.units[0]], pa.int64())
-    return Columns(act, pa.table({"text": pa.array(list(sums.texts), pa.string()), "count": sizes}), ())
+    return _columns_of(act, question, values.aggregates[node])
+
+
+def _columns_of(act: Act, question: Question, sums: Sums) -> Columns:
+    read = {name: pa.array(column, _TYPES[name]) for name, column in question.read_off(sums).items()}
+    return Columns(act, pa.table(read), ())
 
 
 def strategy_of(act: Act) -> Publisher:

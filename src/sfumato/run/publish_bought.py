@@ -149,12 +149,12 @@ def _noises(
         square = largest_mu(guarantee) ** 2 * _BELOW
         bought, rest = (GaussianDP(math.sqrt(part * square)) for part in (question.share, 1 - question.share))
         return (
-            Gaussian.for_guarantee(bought, float(moves.l2), adjacency, dimension=size),
+            Gaussian.for_guarantee(bought, moves.l2, adjacency, dimension=size),
             Gaussian.for_guarantee(rest, ARITHMETIC, adjacency, dimension=width.drawn_size(False)),
         )
     epsilon = point_of(guarantee)[0] * _BELOW
     return (
-        Laplace.for_guarantee(PureDP(question.share * epsilon), float(moves.l1), adjacency, dimension=size),
+        Laplace.for_guarantee(PureDP(question.share * epsilon), moves.l1, adjacency, dimension=size),
         Laplace.for_guarantee(
             PureDP((1 - question.share) * epsilon), ARITHMETIC, adjacency, dimension=width.drawn_size(True)
         ),
@@ -163,7 +163,7 @@ def _noises(
 
 def _moved(question: Bought, low: float, high: float, pure: bool) -> float:
     moves = question.between(low, high).moves()
-    return float(moves.l1 if pure else moves.l2)
+    return moves.l1 if pure else moves.l2
 
 
 def _law(noise: Gaussian | Laplace) -> NoiseLaw:

@@ -421,7 +421,7 @@ class Regression(LearningPublisher):
         epsilon, delta = point_of(guarantee)
         model = self._made(wanted.schema, target, guarantee, (epsilon, delta), None)
         width = wanted.schema.width + 1
-        deviation = math.sqrt(model._noise(epsilon, delta, width).error())
+        deviation = math.sqrt(model.noise_on_sums(epsilon, delta, width).error())
         # Small noise is amplified by the ridge's inverse; large noise leaves the middle of a range of six deviations.
         small = 2 * width**4 * (deviation / size) ** 2
         relative = small / (1 + 36 * small)
@@ -464,7 +464,7 @@ class Outliers(LearningPublisher):
         records = max(1, round(size))
         components, columns = int(model.n_components), wanted.schema.width
         # With more budget "auto" looks further for the rim at the same noise; at C = 1 budgets can be compared.
-        variance = noise_for(model._promise(), 2 / records, components).error()
+        variance = noise_for(model.promised(), 2 / records, components).error()
         typical = 0.3 * 0.68 ** min(columns, 12)  # records look alike in few columns only
         loss = variance / typical**2 + 0.03
         note = (

@@ -132,8 +132,8 @@ def _noise(question: Quantiles, guarantee: Guarantee, adjacency: Adjacency) -> G
     """Gaussian where there is a δ."""
     moves, size = question.moves(), question.dimension
     if point_of(guarantee)[1] > 0:
-        return Gaussian.for_guarantee(guarantee, float(moves.l2), adjacency, dimension=size)
-    return Laplace.for_guarantee(guarantee, float(moves.l1), adjacency, dimension=size)
+        return Gaussian.for_guarantee(guarantee, moves.l2, adjacency, dimension=size)
+    return Laplace.for_guarantee(guarantee, moves.l1, adjacency, dimension=size)
 
 
 def _performed(act: Act, figures: Sequence[Figure], events: Sequence[Event]) -> Performed:

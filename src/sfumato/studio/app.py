@@ -24,6 +24,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from sfumato.errors import InputError, SfumatoError
+from sfumato.questions.registry import QUESTIONS
 from sfumato.studio.desk import Desk, Drafted
 from sfumato.studio.edit import AskedForm, add_publication, drop_publication, set_delta, set_epsilon, set_weight
 from sfumato.studio.guard import Guard, GuardedApp
@@ -142,7 +143,9 @@ def _change(desk: Desk, asked: dict[str, Any]) -> dict[str, Any]:
             text = drop_publication(text, name)
         case "add":
             fields = {key: str(asked.get(key, "")).strip() for key in ("name", "what_of", "of", "goal", "requirement")}
-            of = "" if fields["what_of"] == "count" else fields["of"]
+            asked_for = QUESTIONS.get(fields["what_of"])
+            reads = asked_for is None or any("value" in usage for usage in asked_for.form.usages)
+            of = fields["of"] if reads else ""
             text = add_publication(
                 text, AskedForm(fields["name"], fields["what_of"], of, fields["goal"], fields["requirement"])
             )

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sfumato.centres.conductor import Answer, Conductor
 from sfumato.centres.messages import DECLINE, Message, read_json
-from sfumato.centres.node import Account, Offer, Seat, declined, refusal_of
+from sfumato.centres.node import Offer, RoundAccount, Seat, declined, refusal_of
 from sfumato.centres.outcome import Aggregate, Outcome
 from sfumato.centres.round import Round
 from sfumato.centres.wire import Frame, message_frame
@@ -38,7 +38,7 @@ class Desk:
     name: str
     key: Ed25519PrivateKey
     cells: np.ndarray
-    account: Account | None = None
+    account: RoundAccount | None = None
     seat: Seat | None = None
     settled: str = ""
 

@@ -8,6 +8,7 @@ Proof: docs/proofs/distributed_noise.md
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import ClassVar
 from sfumato.core.checks import round_up
 from sfumato.core.events.event import AdditiveEvent
 from sfumato.core.guarantee import GaussianDP, Guarantee, PureDP
+from sfumato.core.norms import L1, L2, Norm
 from sfumato.errors import PrivacyParameterError
 
 __all__ = ["LARGEST_CENTRES", "SharedEvent", "SharedGaussianEvent", "SharedLaplaceEvent"]
@@ -53,6 +55,10 @@ class SharedEvent(AdditiveEvent):
     @abstractmethod
     def guarantee(self) -> Guarantee: ...
 
+    @abstractmethod
+    def seen_by(self, knowing: int, unknown: int) -> SharedEvent:
+        """What a sum costs towards an observer who knows `knowing` of its shares and not the other `unknown`."""
+
 
 @dataclass(frozen=True)
 class SharedGaussianEvent(SharedEvent):
@@ -62,6 +68,8 @@ class SharedGaussianEvent(SharedEvent):
     """
 
     proof: ClassVar[str] = "distributed_noise"
+    norm: ClassVar[Norm] = L2
+    law: ClassVar[str] = "Gaussian noise"
 
     def _check(self) -> None:
         super()._check()
@@ -78,12 +86,20 @@ class SharedGaussianEvent(SharedEvent):
     def guarantee(self) -> GaussianDP:
         return GaussianDP(self.mu, adjacency=self.adjacency)
 
+    def seen_by(self, knowing: int, unknown: int) -> SharedGaussianEvent:
+        """More unknown shares than promised are wider noise."""
+        wider = math.sqrt(unknown / self.honest) * (1 - 1e-15)
+        scale = max(self.scale, self.scale * wider)
+        return dataclasses.replace(self, scale=scale, honest=unknown, colluders=knowing)
+
 
 @dataclass(frozen=True)
 class SharedLaplaceEvent(SharedEvent):
     """Pólya shares: `honest` of them sum exactly to two-sided geometric noise of this scale; L1 `sensitivity`."""
 
     proof: ClassVar[str] = "distributed_noise"
+    norm: ClassVar[Norm] = L1
+    law: ClassVar[str] = "Laplace noise"
 
     @property
     def eps(self) -> float:
@@ -91,3 +107,7 @@ class SharedLaplaceEvent(SharedEvent):
 
     def guarantee(self) -> PureDP:
         return PureDP(self.eps, adjacency=self.adjacency)
+
+    def seen_by(self, knowing: int, unknown: int) -> SharedLaplaceEvent:
+        """Of Pólya shares only the promise itself is claimed."""
+        return self

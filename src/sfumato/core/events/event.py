@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import at_least_zero, positive, round_up
 from sfumato.core.guarantee import GaussianDP, Guarantee, PureDP
+from sfumato.core.norms import L1, L2, Norm, in_norm
 from sfumato.errors import PrivacyParameterError
 
 __all__ = [
@@ -86,12 +87,17 @@ class Event(ABC):
 class AdditiveEvent(Event):
     """Noise of one `scale` on `dimension` numbers of joint `sensitivity`, rounded to `grid` beforehand. Abstract."""
 
+    #: What its sensitivity is measured in, and what it is called in a refusal.
+    norm: ClassVar[Norm]
+    law: ClassVar[str]
+
     sensitivity: float
     scale: float
     grid: float = 0.0
     dimension: int = 1
 
     def _check(self) -> None:
+        object.__setattr__(self, "sensitivity", in_norm(self.sensitivity, self.norm, self.law))
         positive(self.sensitivity, "sensitivity", "A value nobody influences needs no noise. ")
         positive(self.scale, "scale")
         at_least_zero(self.grid, "grid")
@@ -112,6 +118,8 @@ class GaussianEvent(AdditiveEvent):
     """
 
     proof: ClassVar[str] = "gaussian"
+    norm: ClassVar[Norm] = L2
+    law: ClassVar[str] = "Gaussian noise"
 
     @property
     def mu(self) -> float:
@@ -126,6 +134,8 @@ class LaplaceEvent(AdditiveEvent):
     """Laplace noise of this scale on each of `dimension` numbers of joint L1 `sensitivity`, rounded to `grid`."""
 
     proof: ClassVar[str] = "laplace"
+    norm: ClassVar[Norm] = L1
+    law: ClassVar[str] = "Laplace noise"
 
     @property
     def eps(self) -> float:
@@ -140,6 +150,8 @@ class NormGammaEvent(AdditiveEvent):
     """One vector of density ∝ exp(-‖z‖₂/scale) on `dimension` numbers of L2 `sensitivity`, rounded to `grid`."""
 
     proof: ClassVar[str] = "norm_gamma"
+    norm: ClassVar[Norm] = L2
+    law: ClassVar[str] = "NormGamma noise"
 
     @property
     def eps(self) -> float:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
 from sfumato.core.checks import at_least_zero, positive, round_up
 from sfumato.core.events.event import Event
+from sfumato.core.events.objective_noise import ObjectiveNoiseName, objective_noise
 from sfumato.core.gaussian import gaussian_delta
 from sfumato.core.guarantee import ApproxDP, PureDP
 from sfumato.core.special import ndtr
@@ -73,7 +74,7 @@ class JointObjectiveEvent(Event):
 
     proof: ClassVar[str] = "joint_objective"
 
-    noise: Literal["gaussian", "norm-gamma", "laplace"]
+    noise: ObjectiveNoiseName
     classes: int
     slope: float
     curvature: float
@@ -84,8 +85,7 @@ class JointObjectiveEvent(Event):
     delta: float = 0.0
 
     def _check(self) -> None:
-        if self.noise not in ("gaussian", "norm-gamma", "laplace"):
-            raise PrivacyParameterError(f"Objective noise {self.noise!r} is not known.")
+        objective_noise(self.noise)
         if not isinstance(self.classes, int) or isinstance(self.classes, bool) or self.classes < 2:
             raise PrivacyParameterError("classes must be a whole number of at least 2.")
         for name in ("slope", "curvature", "strength", "scale"):
@@ -104,7 +104,7 @@ class JointObjectiveEvent(Event):
     @property
     def is_gaussian(self) -> bool:
         """Whether its noise is normal, so that its cost is a curve and not a pure ε."""
-        return self.noise == "gaussian"
+        return objective_noise(self.noise).is_gaussian
 
     @property
     def shift(self) -> float:
@@ -128,6 +128,5 @@ class JointObjectiveEvent(Event):
         if self.is_gaussian:
             return ApproxDP(self.at, self.delta, adjacency=self.adjacency)
         records = 2 if self.adjacency.relation == "replace-one" else 1
-        length = math.sqrt(2) if self.noise == "norm-gamma" else 2.0
-        moved = round_up(records * length * self.slope / self.scale, 1e-15)
+        moved = round_up(records * objective_noise(self.noise).longest * self.slope / self.scale, 1e-15)
         return PureDP(round_up(moved + self.shift, 1e-15), adjacency=self.adjacency)

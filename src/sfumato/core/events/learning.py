@@ -18,12 +18,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from sfumato.core.checks import at_least_zero, positive, probability, round_up
 from sfumato.core.events.event import Event
+from sfumato.core.events.objective_noise import ObjectiveNoiseName, objective_noise
 from sfumato.core.gaussian import gaussian_delta, gaussian_epsilon
 from sfumato.core.guarantee import Guarantee, PureDP, checked_order
 from sfumato.core.special import log_ndtr, ndtr
@@ -210,22 +211,21 @@ class ObjectivePerturbationEvent(Event):
 
     proof: ClassVar[str] = "objective_perturbation"
 
-    noise: Literal["gaussian", "norm-gamma", "laplace"]
+    noise: ObjectiveNoiseName
     slope: float
     curvature: float
     strength: float
     scale: float
 
     def _check(self) -> None:
-        if self.noise not in ("gaussian", "norm-gamma", "laplace"):
-            raise PrivacyParameterError(f"Objective noise {self.noise!r} is not known.")
+        objective_noise(self.noise)
         for name in ("slope", "curvature", "strength", "scale"):
             positive(getattr(self, name), name)
 
     @property
     def is_gaussian(self) -> bool:
         """Whether its noise is normal, so that its cost is a curve and not a pure ε."""
-        return self.noise == "gaussian"
+        return objective_noise(self.noise).is_gaussian
 
     @property
     def moved(self) -> float:

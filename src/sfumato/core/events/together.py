@@ -9,6 +9,7 @@ Proof: docs/proofs/disjoint_groups.md
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,9 +17,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import at_least_zero, positive, round_up
 from sfumato.core.events.event import Event
 from sfumato.core.guarantee import GaussianDP, PureDP
+from sfumato.core.norms import L1, L2, Norm, in_norm
 from sfumato.errors import PrivacyParameterError
 
 __all__ = ["MOST_TOGETHER", "TogetherEvent", "farthest"]
@@ -30,6 +33,50 @@ _NEAR = 1e-12
 
 #: How far one individual moves a sum that counts in one of two neighbours only; in both; scale, grid, dimension.
 Sum = tuple[float, float, float, float, int]
+
+
+class _Law(ABC):
+    """How the costs of sums with one law of noise are counted, so that they add. Abstract."""
+
+    noise: ClassVar[str]
+    norm: ClassVar[Norm]
+
+    @abstractmethod
+    def over(self, moved: float, scale: float, grid: float, dimension: int) -> float:
+        """The cost of one sum that is moved so far, rounding to the grid included."""
+
+    @abstractmethod
+    def promise(self, cost: float, adjacency: Adjacency) -> GaussianDP | PureDP:
+        """What a cost of all of them stands for."""
+
+
+class _Gaussian(_Law):
+    """In μ²."""
+
+    noise = "Gaussian noise"
+    norm = L2
+
+    def over(self, moved: float, scale: float, grid: float, dimension: int) -> float:
+        return ((moved + grid * math.sqrt(dimension)) / scale) ** 2
+
+    def promise(self, cost: float, adjacency: Adjacency) -> GaussianDP:
+        return GaussianDP(round_up(math.sqrt(cost), 1e-14), adjacency=adjacency)
+
+
+class _Laplace(_Law):
+    """In ε."""
+
+    noise = "Laplace noise"
+    norm = L1
+
+    def over(self, moved: float, scale: float, grid: float, dimension: int) -> float:
+        return (moved + grid * dimension) / scale
+
+    def promise(self, cost: float, adjacency: Adjacency) -> PureDP:
+        return PureDP(round_up(cost, 1e-14), adjacency=adjacency)
+
+
+_LAWS: dict[str, _Law] = {"gaussian": _Gaussian(), "laplace": _Laplace()}
 
 
 def farthest(alone: Sequence[float], inside: Sequence[float], sets: Sequence[Sequence[int]], replaces: bool) -> float:
@@ -82,10 +129,12 @@ class TogetherEvent(Event):
     sets: tuple[tuple[int, ...], ...]
 
     def _check(self) -> None:
-        object.__setattr__(self, "sums", tuple(tuple(one) for one in self.sums))
+        if not isinstance(self.noise, str) or self.noise not in _LAWS:
+            raise PrivacyParameterError(f"noise must be {' or '.join(_LAWS)}.")
+        law = _LAWS[self.noise]
+        measured = tuple((*(in_norm(moved, law.norm, law.noise) for moved in one[:2]), *one[2:]) for one in self.sums)
+        object.__setattr__(self, "sums", measured)
         object.__setattr__(self, "sets", tuple(tuple(one) for one in self.sets))
-        if self.noise not in ("gaussian", "laplace"):
-            raise PrivacyParameterError("noise must be gaussian or laplace.")
         if not (0 < len(self.sums) <= MOST_TOGETHER and 0 < len(self.sets) <= MOST_TOGETHER):
             raise PrivacyParameterError("Too few or too many sums are priced together.")
         for one in self.sums:
@@ -112,14 +161,10 @@ class TogetherEvent(Event):
     def _over(self, moved: float, scale: float, grid: float, dimension: int) -> float:
         if moved == 0:
             return 0.0  # rounding to the grid keeps equal numbers equal
-        if self.noise == "laplace":
-            return (moved + grid * dimension) / scale
-        return ((moved + grid * math.sqrt(dimension)) / scale) ** 2
+        return _LAWS[self.noise].over(moved, scale, grid, dimension)
 
     def guarantee(self) -> GaussianDP | PureDP:
-        if self.noise == "laplace":
-            return PureDP(round_up(self.cost, 1e-14), adjacency=self.adjacency)
-        return GaussianDP(round_up(math.sqrt(self.cost), 1e-14), adjacency=self.adjacency)
+        return _LAWS[self.noise].promise(self.cost, self.adjacency)
 
     def to_dict(self) -> dict[str, Any]:
         return {**super().to_dict(), "sums": [list(one) for one in self.sums], "sets": [list(one) for one in self.sets]}

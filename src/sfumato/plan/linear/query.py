@@ -173,7 +173,6 @@ class Placement:
         }
 
 
-@calm_threads()
 def _chosen(candidates: Sequence[_Candidate]) -> _Candidate:
     """They come from the simplest on: of equals but for the last digits the first is taken."""
     if not candidates:
@@ -182,6 +181,7 @@ def _chosen(candidates: Sequence[_Candidate]) -> _Candidate:
     return next(one for one in candidates if one.error <= least * (1 + 1e-9))
 
 
+@calm_threads()
 def place_noise(
     A: Any,
     requirement: Guarantee,

@@ -24,7 +24,7 @@ from sfumato.core.tables import nearest
 from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, SchemaError
 from sfumato.learn.stream import fit_by_sums, streamed_classes, sums_suffice
-from sfumato.learn.stream_sums import BatchReader, Statistic
+from sfumato.learn.stream_sums import BatchReader, SumOfRows
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
 from sfumato.run.accounts import files_sources
@@ -159,7 +159,7 @@ class _SumParts:
     """The task of a worker: the statistic of some parts. Reading twice gives the same sums."""
 
     reader: BatchReader
-    statistic: Statistic
+    statistic: SumOfRows
 
     def __call__(self, parts: Sequence[Any]) -> Total:
         with calm_threads():  # chunks are small, however many rows there are
@@ -203,7 +203,7 @@ class _TablePasses:
     def columns(self) -> tuple[str, ...]:
         return self._reader.columns
 
-    def total(self, statistic: Statistic) -> list[np.ndarray]:
+    def total(self, statistic: SumOfRows) -> list[np.ndarray]:
         return self._crew.sum(_SumParts(self._reader, statistic), self._tasks).values
 
     def check_unchanged(self) -> None:
