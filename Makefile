@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# Set in some containers: each process of the tests would compile every file anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint bench nightly browser federated docs clean help
 

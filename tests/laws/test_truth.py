@@ -113,16 +113,16 @@ def unverified(outcome: Outcome) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def fifty() -> list[Outcome]:
-    return [carried_out(make_case(seed, most_people=600, models=seed % 5 == 0)) for seed in range(50)]
+def thirty() -> list[Outcome]:
+    return [carried_out(make_case(seed, most_people=600, models=seed % 5 == 0)) for seed in range(30)]
 
 
-def test_what_check_passes_is_planned_and_run(fifty):
-    assert sum(outcome.release is not None for outcome in fifty) >= 48  # the generator makes studies, not refusals
+def test_what_check_passes_is_planned_and_run(thirty):
+    assert sum(outcome.release is not None for outcome in thirty) >= 28  # the generator makes studies, not refusals
 
 
-def test_every_honest_release_verifies(fifty):
-    assert [finding for outcome in fifty if outcome.release is not None for finding in unverified(outcome)] == []
+def test_every_honest_release_verifies(thirty):
+    assert [finding for outcome in thirty if outcome.release is not None for finding in unverified(outcome)] == []
 
 
 @pytest.mark.parametrize("seed", [3, 11])
@@ -173,7 +173,7 @@ def published_falsehoods(seeds: range, most_people: int) -> Iterator[str]:
 
 
 def test_without_noise_the_truth_is_published():
-    assert list(published_falsehoods(range(100, 150), 600)) == []
+    assert list(published_falsehoods(range(100, 130), 600)) == []
 
 
 def test_the_generator_covers_what_studies_ask():
@@ -253,9 +253,9 @@ def test_a_reader_that_believes_rows_without_a_thing_is_found(monkeypatch):
     assert any(published_falsehoods(range(100, 130), 60))
 
 
-def test_a_planted_wrong_cost_is_not_verified(fifty):
+def test_a_planted_wrong_cost_is_not_verified(thirty):
     """A certificate whose guarantee is a tenth smaller than what was drawn does not verify."""
-    outcome = next(one for one in fifty if one.release is not None and unverified(one) == [])
+    outcome = next(one for one in thirty if one.release is not None and unverified(one) == [])
     assert outcome.release is not None
     stated = [
         (name, certificate, word)
