@@ -100,6 +100,42 @@ def test_a_centre_moves_the_sum_no_further_than_its_norm():
     assert np.linalg.norm(vectors[-1] - fewer) <= near
 
 
+def moved_at_the_norm(statistic, seed: int, relation: str, order: int, claimed: float) -> float:
+    """How far a patient moves a centre whose figure is cut at its norm, against what is claimed: many are tried."""
+    chance, grid = np.random.default_rng(seed), 2.0**-20
+    names = statistic.schema.columns["k"].values
+    heavy, light = chance.integers(1, 900), chance.integers(1, 60)
+    rows = [names[0]] * int(heavy) + [name for name in names[1:] for _ in range(int(light))]
+    farthest = 0.0
+    for name in (names[0], names[-1]):
+        other = [*rows, name] if relation == "add-remove" else [name, *rows[:-1]]
+        cells = [statistic.cells({"k": one}, grid, 10**6).astype(float) * grid for one in (rows, other)]
+        farthest = max(farthest, float(np.linalg.norm(cells[1] - cells[0], order)))
+    return farthest / claimed
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+@pytest.mark.parametrize("seed", range(6))
+def test_no_patient_moves_a_figure_that_is_cut_further_than_stated(relation, law, seed):
+    """Of heavy and light cells: cutting to a length in L2 stretches distances in L1, so that Laplace noise is refused."""
+    adjacency, size = Adjacency("patient", relation), int(np.random.default_rng(seed).integers(2, 500))
+    statistic = Histogram(Schema({"k": Categories([f"c{k}" for k in range(size)])}), centre_norm=300.0)
+    if law == "laplace":
+        with pytest.raises(PrivacyParameterError, match="centre_norm bounds .* in L2.*Nothing was spent"):
+            statistic.sensitivity(adjacency, law)
+        return
+    claimed = statistic.sensitivity(adjacency, law) + 2 * 2.0**-20 * math.sqrt(size)
+    assert moved_at_the_norm(statistic, seed, relation, 2, claimed) <= 1
+
+
+def test_a_cut_figure_with_laplace_noise_would_be_found():
+    """Planted: the distance of what is not cut, in L1."""
+    statistic = Histogram(Schema({"k": Categories([f"c{k}" for k in range(401)])}), centre_norm=300.0)
+    worst = max(moved_at_the_norm(statistic, seed, "add-remove", 1, 1.001) for seed in range(20))
+    assert worst > 2
+
+
 def test_a_centre_without_norm_is_not_protected():
     with pytest.raises(PrivacyParameterError, match="centre_norm"):
         Means(MIXED).sensitivity(Adjacency("centre", "replace-one"), "gaussian")

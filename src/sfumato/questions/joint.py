@@ -172,7 +172,4 @@ class JointQuestion:
         last = (int(may_not[-1]) if may_not.size else -1) + 1
         low = int(places[first]) if first >= 0 else 0
         high = int(places[last]) if last < places.size else grid.count - 1
-        value, start, end = grid.value_at(np.array([cell, min(low, cell), max(high, cell)])).tolist()
-        # An interval of one place is known to within half a step, and no better: rows are read at the nearest place.
-        error = math.hypot((end - start) / (2 * LAPLACE_95), grid.step / math.sqrt(12))
-        return self.question.among_listed(Figure(value, error, start, end))
+        return self.question.figure_at(cell, low, high, LAPLACE_95)

@@ -178,6 +178,11 @@ def _cuts(places: QuantileGrid | None) -> tuple[float, ...]:
     return tuple(((values[1:] + values[:-1]) / 2).tolist())
 
 
+def _shown(share: float) -> str:
+    """A wanted share as it is written, so that no two look alike."""
+    return f"{share:.15g}"
+
+
 # ── the question ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -346,28 +351,38 @@ class Quantiles(Question):
         part = 1.0 if smooth[bin_] <= before else min(1.0, max(0.0, -before / (smooth[bin_] - before)))
         cell = round(self.starts[bin_] + part * (ends[bin_] - self.starts[bin_]))
         if law.deviation == 0:
-            return self.among_listed(Figure.exact(float(self.places.value_at(cell))))
+            return Figure.exact(self.figure_at(cell, cell, cell, NORMAL_95).value)
         low = self.starts[int(np.argmax(off + reach >= 0))]
         not_above = np.flatnonzero(off - reach <= 0)
         high = ends[min(int(not_above[-1]) + 1, self.bins - 1)] if not_above.size else ends[0]
-        value, first, last = self.places.value_at(np.array([cell, min(low, cell), max(high, cell)])).tolist()
-        # Rows are read at the nearest place: an interval of one place is known to within half a step, and no better.
-        error = math.hypot((last - first) / (2 * NORMAL_95), self.places.step / math.sqrt(12))
-        return self.among_listed(Figure(value, error, first, last))
+        return self.figure_at(cell, int(low), int(high), NORMAL_95)
 
-    def among_listed(self, figure: Figure) -> Figure:
-        """The nearest listed value and the outermost ones of its interval: a quantile of rows is one that they have.
-
-        Rows were read at the nearest place, half a step from their value at most.
-        """
-        if not self.listed:
-            return figure
+    def figure_at(self, cell: int, low: int, high: int, deviations: float) -> Figure:
+        """The number at a place, and what rows between two others can have; `deviations` is half of that interval."""
         assert self.places is not None
-        values, near = np.array(self.listed), self.places.step / 2
-        value = float(values[np.argmin(np.abs(values - figure.value))])
-        inside = values[(values >= figure.low - near) & (values <= figure.high + near)]
-        low, high = min([value, *inside[:1]]), max([value, *inside[-1:]])
-        return Figure(value, figure.standard_error, float(low), float(high))
+        value = float(self.places.value_at(cell))
+        first, last = self._held(min(low, cell), max(high, cell))
+        if self.listed:  # a quantile of rows is a value that they have
+            values = np.array(self.listed)
+            value = float(values[np.argmin(np.abs(values - value))])
+            inside = values[(values >= first) & (values <= last)]
+            first, last = float(min([value, *inside[:1]])), float(max([value, *inside[-1:]]))
+            return Figure(value, (last - first) / (2 * deviations), first, last)
+        # An interval of one place is known to within half a step, and no better.
+        error = math.hypot((last - first) / (2 * deviations), self.places.step / math.sqrt(12))
+        return Figure(value, error, first, last)
+
+    def _held(self, low: int, high: int) -> tuple[float, float]:
+        """What rows have that were read at the places from `low` to `high`: they were read at the nearest one.
+
+        Where a study says how far values lie apart they are at the places themselves.
+        """
+        assert self.places is not None
+        if self.step is not None:
+            first, last = self.places.value_at(np.array([low, high])).tolist()
+            return first, last
+        cuts, (least, most) = self.axes[-1].cuts, self.ranges[0]
+        return (cuts[low - 1] if low else least), (cuts[high] if high < len(cuts) else most)
 
     # ── before the run ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -405,7 +420,7 @@ class Quantiles(Question):
         cells = product(*(axis.cells for axis in self.groups))
         names = [axis.variable for axis in self.groups]
         return tuple(
-            {**dict(zip(names, cell, strict=True)), "quantile": f"{one:g}"} for cell in cells for one in self.wanted
+            {**dict(zip(names, cell, strict=True)), "quantile": _shown(one)} for cell in cells for one in self.wanted
         )
 
     def parts(self) -> tuple[str, ...]:
@@ -417,7 +432,7 @@ class Quantiles(Question):
         parted = "".join(f", for {axis.words}" for axis in self.groups)
         if self.wanted == (0.5,):
             return f"the median of {self.values[0]} over {self.counted}{parted}"
-        listed = ", ".join(f"{one:g}" for one in self.wanted)
+        listed = ", ".join(map(_shown, self.wanted))
         return f"the quantiles {listed} of {self.values[0]} over {self.counted}{parted}"
 
     def law_words(self, noise: str, drawn: float, error: float) -> str:
@@ -425,7 +440,7 @@ class Quantiles(Question):
             f"{noise[:1].upper()}{noise[1:]} noise of standard deviation {drawn:.4g} was added to sums of counts from "
             "which the number of rows below every place is read off. A quantile is where these numbers cross its "
             "share; its interval is where they can be told from it, and holds the quantile of the rows in at least 95 "
-            "of 100 draws. An interval of one place says that more rows have this very value than noise can hide."
+            "of 100 draws. An interval of one place says that more rows were read there than noise can hide."
         )
 
     # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
