@@ -14,7 +14,9 @@ from run.centre_studies import CENTRES, NAMES, dealt, study
 from run.publish_studies import CLASSIFIER, MEAN, OUTLIERS, REGRESSION
 from sfumato.centres import aggregate_in_memory, new_centres
 from sfumato.centres.node import Offer, check_agreement
+from sfumato.centres.outcome import Aggregate
 from sfumato.core import compose
+from sfumato.core.records import guarantee_from_dict
 from sfumato.errors import PlanError, RefusedError, UnprovedError
 from sfumato.evidence.verify_plan import verify_folder
 from sfumato.learn.stepped import SteppedClassifier
@@ -178,6 +180,59 @@ def test_a_method_that_asks_for_more_than_its_guarantee_is_stopped(monkeypatch):
     play = Play(plan)
     with pytest.raises(UnprovedError, match="would cost more"):
         play.finish()
+
+
+def loosened(plan: Plan, factor: float) -> Plan:
+    """What a coordinator may write into a plan: the same charges, and a guarantee so many times as large."""
+    acts = []
+    for act in plan.acts:
+        record = act.guarantee.to_dict()
+        larger = {key: value * factor for key, value in record.items() if key in ("eps", "delta", "mu", "rho")}
+        acts.append(dataclasses.replace(act, guarantee=guarantee_from_dict({**record, **larger})))
+    return dataclasses.replace(plan, acts=tuple(acts))
+
+
+def opened_and_charged(plan: Plan) -> tuple[float, float]:
+    """ε at δ = 10⁻⁶ of every sum that a course opens until it ends or is stopped, and of what is charged for it."""
+    members, _ = new_centres(NAMES)
+    course = Course(plan, study_round(plan, members))
+    chance, opened = np.random.default_rng(1), []
+    try:
+        while not course.is_over:
+            agreed = course.round
+            opened += [event for paid in agreed.paid for event in paid.events] if agreed.stage else []
+            values = np.abs(chance.normal(0, 50, agreed.length))
+            values[-1] = 600.0
+            course.moved(Aggregate(agreed, NAMES, values))
+    except UnprovedError:
+        pass
+    charged = compose(plan.events("people")).epsilon(1e-6)
+    return (compose(opened).epsilon(1e-6) if opened else 0.0), charged
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.2, 50.0])
+@pytest.mark.parametrize("name", [name for name in SUMMED if name != "equilibrium"])
+@pytest.mark.by_day(5)
+def test_no_more_is_opened_than_was_charged_whatever_a_plan_says_of_guarantees(name, factor):
+    plan = planned(name)
+    edited = loosened(plan, factor)
+    if factor > 1:
+        assert not all(finding.ok for finding in derive(edited, plan.network))
+    opened, charged = opened_and_charged(edited)
+    assert opened <= charged * (1 + 1e-6)
+    assert opened > 0 or factor > 1
+
+
+def test_an_act_held_to_its_own_guarantee_alone_is_found(monkeypatch):
+    """Planted: sums are opened as long as they keep what the plan calls the act's guarantee."""
+
+    def by_word(act, noises):
+        if compose([noise.event() for noise in noises]).implies(act.guarantee) is not True:
+            raise UnprovedError("too much")
+
+    monkeypatch.setattr(Course, "_check_cost", staticmethod(by_word))
+    opened, charged = opened_and_charged(loosened(planned("bounds"), 50.0))
+    assert opened > 10 * charged
 
 
 def test_what_is_no_sum_or_follows_the_rows_never_leaves(monkeypatch):

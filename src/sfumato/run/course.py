@@ -170,9 +170,12 @@ class Course:
 
     @staticmethod
     def _check_cost(act: Act, noises: Sequence[Additive]) -> None:
-        if compose([noise.event() for noise in noises]).implies(act.guarantee) is not True:
+        """Before anything leaves: all sums so far and the next ones cost no more than what was charged for the act."""
+        charged = compose(act.events) if act.events else act.guarantee
+        if compose([noise.event() for noise in noises]).implies(charged) is not True:
             raise UnprovedError(
-                f"{act.name}: its next sums would cost more than {act.guarantee.describe()}. Nothing left the centre."
+                f"{act.name}: its next sums would cost more than {charged.describe()}, which is charged for it. "
+                "Nothing left the centre."
             )
 
     def _seed(self, act: Act) -> int:
