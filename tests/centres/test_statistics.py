@@ -118,11 +118,11 @@ def moved_at_the_norm(statistic, seed: int, relation: str, order: int, claimed: 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 @pytest.mark.parametrize("seed", range(6))
 def test_no_patient_moves_a_figure_that_is_cut_further_than_stated(relation, law, seed):
-    """Of heavy and light cells: cutting to a length in L2 stretches distances in L1, so that Laplace noise is refused."""
+    """Of heavy and light cells: cutting to a length in L2 stretches distances in L1, so Laplace noise is refused."""
     adjacency, size = Adjacency("patient", relation), int(np.random.default_rng(seed).integers(2, 500))
     statistic = Histogram(Schema({"k": Categories([f"c{k}" for k in range(size)])}), centre_norm=300.0)
     if law == "laplace":
-        with pytest.raises(PrivacyParameterError, match="centre_norm bounds .* in L2.*Nothing was spent"):
+        with pytest.raises(PrivacyParameterError, match=r"centre_norm bounds .* in L2.*Nothing was spent"):
             statistic.sensitivity(adjacency, law)
         return
     claimed = statistic.sensitivity(adjacency, law) + 2 * 2.0**-20 * math.sqrt(size)

@@ -1,7 +1,7 @@
 """Where everybody has the same value, the interval of every quantile holds that value, wherever it lies in the range.
 
-Lists with gaps of all sizes, ranges whose ends are no multiple of a step, many groups, values on and off the places that
-quantiles are published at: drawn at random. The law needs no arithmetic of its own: the quantile is the value itself.
+Lists with gaps of all sizes, ranges whose ends are no multiple of a step, many groups, values on and off the places at
+which quantiles are published: drawn at random. The law needs no arithmetic: the quantile is the value itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def drawn_question(seed: int) -> tuple[Quantile, float]:
     listed: tuple[float, ...] = ()
     step = None
     if source.random() < 0.5:
-        numbers = {source.choice([-1, 1, 1, 1]) * round(10 ** source.uniform(0, 8)) for _ in range(source.randint(2, 8))}
+        numbers = {
+            source.choice([-1, 1, 1, 1]) * round(10 ** source.uniform(0, 8)) for _ in range(source.randint(2, 8))
+        }
         listed = tuple(float(one) for one in sorted(numbers | {0, 7} if len(numbers) < 2 else numbers))
         low, high, value = listed[0], listed[-1], source.choice(listed)
         step = float(np.gcd.reduce([int(one) for one in listed]))

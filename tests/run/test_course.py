@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from contextlib import suppress
 from functools import cache
 
 import numpy as np
@@ -17,7 +18,7 @@ from sfumato.centres.node import Offer, check_agreement
 from sfumato.centres.outcome import Aggregate
 from sfumato.core import compose
 from sfumato.core.records import guarantee_from_dict
-from sfumato.errors import PlanError, RefusedError, UnprovedError
+from sfumato.errors import PlanError, RefusedError, SfumatoError, UnprovedError
 from sfumato.evidence.verify_plan import verify_folder
 from sfumato.learn.stepped import SteppedClassifier
 from sfumato.mechanisms.gaussian import Gaussian
@@ -180,6 +181,19 @@ def test_a_method_that_asks_for_more_than_its_guarantee_is_stopped(monkeypatch):
     play = Play(plan)
     with pytest.raises(UnprovedError, match="would cost more"):
         play.finish()
+
+
+@pytest.mark.parametrize("stated", [-5e17, -1.0, 0.0, 1e8, 1e12, 1e17, 1e18])
+@pytest.mark.parametrize("name", [name for name in SUMMED if name != "equilibrium"])
+@pytest.mark.by_day(6)
+def test_a_false_number_of_individuals_ends_a_course_in_words(name, stated):
+    """Whoever states it: no memory is taken for people who do not exist."""
+    plan = planned(name)
+    course = Course(plan, study_round(plan, new_centres(NAMES)[0]))
+    values = np.zeros(course.round.length)
+    values[-1] = stated
+    with pytest.raises(SfumatoError) if stated else suppress(SfumatoError):
+        course.moved(Aggregate(course.round, NAMES, values))
 
 
 def loosened(plan: Plan, factor: float) -> Plan:

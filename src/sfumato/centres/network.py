@@ -40,6 +40,8 @@ _CONNECT_SECONDS = 30.0
 #: How long a refusal may take that is told out of courtesy.
 _TOLD_SECONDS = 1.5
 _MOST_STRANGERS = 256
+#: How often the coordinator looks who has hung up, while others join.
+_LOOK_SECONDS = 0.5
 #: How long others still have to speak for themselves once so many refused that there can be no sum.
 _SECOND_THOUGHTS = 3.0
 Tell = Callable[[str], None]
@@ -129,8 +131,16 @@ class Coordination:
         oldest.close()
 
     async def _seat(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if name in self._gone():
+            raise RefusedError(
+                f"{name} joined this round and broke off, and a round is answered once. When the coordinator has "
+                "started its command again, join again by yours. Nothing was spent."
+            )
         if name in self._members or list(self._guests.values()).count(name) >= _MOST_GUESTS:
-            raise RefusedError(f"{name} is in this round already. Nothing was spent.")
+            raise RefusedError(
+                f"{name} is in this round already, by a command that is still running: let that one end. Nothing was "
+                "spent."
+            )
         self._guests[writer] = name
         try:
             async with asyncio.timeout(self._join_seconds):
@@ -172,6 +182,24 @@ class Coordination:
         elif self._late_seconds is not None and len(self._members) == self.round.quorum:
             asyncio.get_running_loop().call_later(self._late_seconds, self._complete.set)
 
+    def _gone(self) -> list[str]:
+        """Who joined and hung up."""
+        lost = {name: one for name, (one, _) in self._members.items() if one.at_eof() or one.exception() is not None}
+        return list(lost)
+
+    async def _gather(self) -> None:
+        """Until nobody is waited for any longer, or so many who joined hung up that there can be no sum."""
+        told: set[str] = set()
+        while not self._complete.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._complete.wait()
+            for name in sorted({*self._gone()} - told):
+                self._tell(f"{name} broke off: it is in no sum of this round")
+                told.add(name)
+            if len(self.round.centres) - len(told | {*self.conductor.declined}) < self.round.quorum and told:
+                return
+
     def _everybody_is_here(self) -> bool:
         return len(self._members) == len(self.round.centres)
 
@@ -179,7 +207,7 @@ class Coordination:
         """All steps; afterwards every centre that is still there knows the outcome."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._join_seconds):
-                await self._complete.wait()
+                await self._gather()
         self.conductor.begin()
         while asked := self.conductor.questions():
             answers = await self._exchange(asked)
@@ -306,7 +334,10 @@ async def take_part(
             async with asyncio.timeout(_HELLO_SECONDS):
                 await write_frame(writer, *message_frame(declined(offer.round, name, key, error)))
             raise
-        outcome = await _answer_all(reader, writer, seat, first, patience)
+        try:
+            outcome = await _answer_all(reader, writer, seat, first, patience)
+        except CentreError as error:  # in words that know nothing of this centre's ledger
+            broken = error
     except (*_BROKEN, EOFError) as error:
         broken = error
     finally:
@@ -314,8 +345,11 @@ async def take_part(
         await _close(writer)
     if outcome is None:
         sent = settled != "release"
+        if isinstance(broken, RefusedError) and not sent:
+            raise broken
         cost = "the cost stays reserved, because the sum may be known" if sent else "nothing left the centre"
-        raise RoundFailedError(f"{name}: the coordinator broke off; {cost}.", revealed=sent) from broken
+        why = f" ({str(broken).rstrip('.')})" if isinstance(broken, MessageError) else ""
+        raise RoundFailedError(f"{name}: the coordinator broke off{why}; {cost}.", revealed=sent) from broken
     if outcome.values is None:
         raise RoundFailedError(outcome.reason, revealed=outcome.revealed)
     assert seat is not None  # nothing else makes an outcome

@@ -133,8 +133,8 @@ class Statistic(ABC):
         if self.centre_norm is not None and norm is not L2:
             # Scaling onto an L2 ball moves no two vectors apart in L2; in L1 it does, up to √length times as far.
             raise PrivacyParameterError(
-                f"centre_norm bounds a centre's figure in L2, and {law} noise is measured in {norm.__name__}: promise a "
-                "δ, which takes Gaussian noise, or leave centre_norm out. Nothing was spent."
+                f"centre_norm bounds a centre's figure in L2, and {law} noise is measured in {norm.__name__}: promise "
+                "a δ, which takes Gaussian noise, or leave centre_norm out. Nothing was spent."
             )
         moved = self._moves(adjacency.relation).by(norm) * _ARITHMETIC
         if moved == 0:

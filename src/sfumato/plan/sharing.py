@@ -255,10 +255,23 @@ class Masks(Sharing):
         return f"masked sums of {self.present} centres"
 
     @property
+    def bears_liars(self) -> bool:
+        """Whether the promise holds whatever the coordinator sends: more than half of the honest stay to the end."""
+        most = (self.centres + self.colluders) // 2 + 1
+        return self.colluders < most <= self.centres - self.absences
+
+    @property
     def trust(self) -> str:
-        return (
+        common = (
             f"that no more than {self.colluders} centres collude with the coordinator, and that {self.honest} centres "
             "draw their shares of the noise"
+        )
+        if self.bears_liars:
+            return common
+        return (
+            f"{common}; and that the coordinator follows the protocol: where {self.absences} of {self.centres} centres "
+            "may be absent, one that tells two halves two different lists of who is there could open the figures of "
+            "one centre behind its own share of the noise alone"
         )
 
     def refusal(self) -> str:

@@ -27,7 +27,7 @@ from sfumato.centres.outcome import Aggregate
 from sfumato.centres.round import Block
 from sfumato.centres.study_round import Cost, StudyRound
 from sfumato.core import Categories, Interval, Schema, compose
-from sfumato.errors import InputError, UnprovedError
+from sfumato.errors import InputError, RoundFailedError, UnprovedError
 from sfumato.mechanisms.additive import Additive
 from sfumato.mechanisms.elsewhere import Elsewhere, PublishedSum, Unanswered
 from sfumato.network.evaluate import Values
@@ -42,6 +42,8 @@ from sfumato.run.publish_base import Performed, column_of
 __all__ = ["Course"]
 
 Key = tuple[str, str]
+#: A number of individuals is anybody's word: what is made from it has to end, and to fit into memory.
+_MOST_INDIVIDUALS = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,13 @@ class Course:
     def moved(self, found: Aggregate) -> None:
         """A round was opened."""
         records, values = people_of(self.plan, found.values), found.values
+        for name, count in records.items():
+            if self.plan.acts and not 0 <= count <= _MOST_INDIVIDUALS:
+                raise RoundFailedError(
+                    f"{name}: the centres state {count:,} individuals, and tables and models are made for up to "
+                    f"{_MOST_INDIVIDUALS:,}. One of them may have told a false number. What was opened stays charged.",
+                    revealed=True,
+                )
         self._records = self._records or records
         for act, one in self._asking() if self.opened else ():
             sharing = act_sharing(act)

@@ -180,10 +180,8 @@ def study_round(
 
 
 def _coordinator(sharing: Sharing) -> Coordinator:
-    """One that may send anything costs nothing to bear, wherever more than half of the honest stay to the end."""
-    most = (sharing.centres + sharing.colluders) // 2 + 1
-    masked = isinstance(sharing, Masks)
-    return "malicious" if masked and sharing.colluders < most <= sharing.centres - sharing.absences else "curious"
+    """One that may send anything costs nothing to bear where that can be borne."""
+    return "malicious" if isinstance(sharing, Masks) and sharing.bears_liars else "curious"
 
 
 def cells_of(plan: Plan, values: Values, agreed: StudyRound) -> np.ndarray:
