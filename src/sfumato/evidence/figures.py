@@ -12,6 +12,7 @@ asked for it by name; every page that others may read has the plan's range, with
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ def _line(seen: Seen, rows: Sequence[Mapping[str, Any]], own: bool, run: bool) -
         note = f"{last.note} {_IN_FILE}".strip()
         return (
             *before[:-1],
-            Told(last.node, last.label, last.count, last.standard_error, last.below, last.above, note),
+            dataclasses.replace(last, note=note),
         )
     return before
 

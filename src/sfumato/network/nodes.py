@@ -121,6 +121,12 @@ def _draft(spec: Spec, atom: Term, term: Term, by_child: Mapping[str, list[Depen
     source = spec.column_of(atom)
     dependencies = by_child.get(name, ())
     law = _only_law(name, dependencies, naming)
+    if source is not None and law is not None:  # where a public table decides it, no check without rows can see it
+        raise refusal(
+            next(one.position for one in dependencies if one.cpf != Compound("unspecified")),
+            f"{name} has a column and also a CPF.",
+            "Keep one of them, or give what is computed a name of its own.",
+        )
     parents = dict.fromkeys(parent for one in dependencies for parent in _parents(one, naming))
     parents.update(dict.fromkeys(sorted(law.references()) if law else ()))
     declared = spec.domain_of(atom)

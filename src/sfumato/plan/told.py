@@ -8,6 +8,7 @@ Not here: computing them (questions/intervals.py, plan/predict.py), choosing whi
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ class Told:
     above: float
     note: str = ""
     wrong: float | None = None  # of a random answer: how often it is not the true one
+    #: Whether its error follows from what is drawn: what is told before is for values spread evenly over their ranges.
+    expected: bool = False
 
     @property
     def name(self) -> str:
@@ -66,12 +69,17 @@ class Told:
         note = f" {self.note}" if self.note else ""
         if self.wrong is not None:
             return f"{self.name}: {self.within}.{note}"
+        if self.expected:
+            return (
+                f"{self.name}{many}: expected, for values spread evenly over their ranges: standard error "
+                f"{self.error}; 95 % interval: value {self.within}.{note}"
+            )
         return f"{self.name}{many}: standard error {self.error}; 95 % interval: value {self.within}.{note}"
 
     def times(self, factor: float) -> Told:
         """The same with the standard error and the interval multiplied."""
         ends = (factor * self.standard_error, factor * self.below, factor * self.above)
-        return Told(self.node, self.label, self.count, *ends, self.note)
+        return dataclasses.replace(self, standard_error=ends[0], below=ends[1], above=ends[2])
 
 
 def told_before(seen: Seen) -> tuple[Told, ...]:
@@ -86,10 +94,11 @@ def told_before(seen: Seen) -> tuple[Told, ...]:
         counts = seen.counts or (1,) * len(seen.numbers)
         notes = (*("",) * (len(seen.numbers) - 1), seen.note)
         return tuple(
-            Told(seen.node, label, count, error, width, width, note)
+            Told(seen.node, label, count, error, width, width, note, expected=seen.basis == "drawn")
             for label, count, (error, width), note in zip(seen.labels, counts, seen.numbers, notes, strict=True)
         )
-    return (Told(seen.node, "", seen.size, seen.standard_error, seen.half_width, seen.half_width, seen.note),)
+    ends = (seen.standard_error, seen.half_width, seen.half_width)
+    return (Told(seen.node, "", seen.size, *ends, seen.note, expected=seen.basis == "drawn"),)
 
 
 def told_of_rows(node: str, rows: Iterable[Mapping[str, Any]]) -> tuple[Told, ...]:
