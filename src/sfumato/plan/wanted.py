@@ -169,7 +169,7 @@ class _Parts:
 
 def _parts(term: Compound, kind: type[Kind], reader: _Reader) -> _Parts:
     places = kind.places(len(term.arguments))
-    read = [_part(place, given, kind.models) for place, given in zip(places, term.arguments, strict=bool(places))]
+    read = [_part(place, given, kind.models) for place, given in zip(places, term.arguments, strict=False)]
     if not read or not all(read):
         raise reader.wrong("is not written as it should be", f"Write {kind.written()}.")
     return _Parts(**{name: part for one in read for name, part in one.items()})
