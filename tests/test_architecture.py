@@ -221,8 +221,8 @@ def test_a_kind_is_final_and_has_its_words():
     for functor, kind in KINDS.items():
         assert getattr(kind, "__final__", False), f"{kind.__name__} is not final"
         assert kind.ways.name == functor
-        assert all(text.startswith(f"{functor}(") for text in kind.usages)
-        assert len({len(places) for places in kind.usages.values()}) == len(kind.usages)
+        assert all(text.startswith(f"{functor}(") for text, _ in kind.usages)
+        assert len({len(places) for _, places in kind.usages}) == len(kind.usages)
         assert bool(kind.method) == bool(kind.help)
 
 

@@ -96,8 +96,8 @@ def wanted_of(request: Request, network: Network) -> Wanted:
     if asked is not None and show(term) == asked.name:
         question = asked_of(asked)
         return Wanted(request, question.form.ways.name, (asked.name,), (), question=question)
-    kind = _kind_of(term)
-    if not isinstance(term, Compound) or kind is None:
+    kind = KINDS.get(term.functor) if isinstance(term, Compound) else None
+    if not isinstance(term, Compound) or kind is None or not kind.ways.homes:
         known = "; ".join(one.written() for one in KINDS.values() if one.ways.homes)
         raise PlanError(
             f"{request.position}{request.name}: no strategy publishes {show(term)}. Publish a node of the network (a "
@@ -111,12 +111,6 @@ def wanted_of(request: Request, network: Network) -> Wanted:
             "adjacency out. Nothing was planned and nothing was spent."
         )
     return _read(request, term, kind, _Reader(request, network, kind))
-
-
-def _kind_of(term: Term) -> type[Kind] | None:
-    """The kind that has publishers and this functor; how it is to be written is said where it is read."""
-    kind = KINDS.get(term.functor) if isinstance(term, Compound) else None
-    return kind if kind is not None and kind.ways.homes else None
 
 
 def _read(request: Request, term: Compound, kind: type[Kind], reader: _Reader) -> Wanted:
@@ -189,12 +183,11 @@ def _part(place: Argument, given: Term, models: tuple[str, ...]) -> dict[str, An
             return {"target": given}
         case "uses", ListTerm(items=items) if items:
             return {"uses": tuple(map(_use, items))}
-        case _, Compound(functor="for", arguments=(Compound(functor=model, arguments=(Compound() as label,)),)) if (
-            model in models
-        ):
-            return {"target": label, "within": True, "uses": (model,)}
-        case "label", Compound(functor="for", arguments=(Compound() as label,)):
-            return {"target": label, "within": True}
+        case (("label" | "model"), Compound(functor="for", arguments=(Compound() as use,))):
+            match use:
+                case Compound(functor=model, arguments=(Compound() as label,)) if model in models:
+                    return {"target": label, "within": True, "uses": (model,)}
+            return {"target": use, "within": True} if place == "label" else {}
     return {}
 
 

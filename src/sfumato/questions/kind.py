@@ -32,7 +32,7 @@ class Kind(ABC):
 
     functor: ClassVar[str] = ""
     #: How it is written, and what stands in its places.
-    usages: ClassVar[Mapping[str, tuple[Argument, ...]]] = {}
+    usages: ClassVar[tuple[tuple[str, tuple[Argument, ...]], ...]] = ()
     ways: ClassVar[Ways]
     #: The models that for(…) may name.
     models: ClassVar[tuple[str, ...]] = ()
@@ -60,17 +60,17 @@ class Kind(ABC):
     @classmethod
     def texts(cls) -> dict[str, str]:
         """functor/arity and how it is written."""
-        return {f"{cls.functor}/{len(places)}": text for text, places in cls.usages.items()}
+        return {f"{cls.functor}/{len(places)}": text for text, places in cls.usages}
 
     @classmethod
     def written(cls) -> str:
         """Every way to write it."""
-        return " or ".join(cls.usages)
+        return " or ".join(text for text, _ in cls.usages)
 
     @classmethod
     def places(cls, arity: int) -> tuple[Argument, ...]:
         """What stands where when there are so many arguments; nothing where it is not written so."""
-        return next((places for places in cls.usages.values() if len(places) == arity), ())
+        return next((places for _, places in cls.usages if len(places) == arity), ())
 
     @classmethod
     def holds_variables(cls, arity: int) -> tuple[bool, ...]:

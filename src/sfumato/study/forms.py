@@ -287,7 +287,7 @@ class ActMethod(BuilderMethod):
 
     @classmethod
     def of(cls, kind: type[Kind]) -> ActMethod:
-        places = set(itertools.chain.from_iterable(kind.usages.values()))
+        places = {place for _, usage in kind.usages for place in usage}
         features = [_FEATURES] if {"target", "columns"} <= places else []
         options = (*features, *(option for place, option in _ACT_OPTIONS.items() if place in places))
         return cls(kind.method, kind.help, kind.subject, options, kind)
@@ -309,7 +309,7 @@ class ActMethod(BuilderMethod):
 
     def shown(self, asking: Asking) -> str:
         labelled = asking.options.get("label") is not None
-        usage = next(one for one in self.kind.usages.values() if labelled == ("label" in one))
+        usage = next(one for _, one in self.kind.usages if labelled == ("label" in one))
         return f"{self.kind.functor}({', '.join(self._text(place, asking) for place in usage)})"
 
     def _text(self, place: Argument, asking: Asking) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, final
+from typing import final
 
-from sfumato.questions.kind import Argument, Kind, Subject
+from sfumato.questions.kind import Kind
 from sfumato.questions.ways import Ways
 
 __all__ = ["ClassifierKind"]
@@ -15,11 +14,9 @@ __all__ = ["ClassifierKind"]
 class ClassifierKind(Kind):
     """classifier(label(P), [feature(P), …])."""
 
-    functor: ClassVar[str] = "classifier"
-    usages: ClassVar[Mapping[str, tuple[Argument, ...]]] = {
-        "classifier(label(P), [feature(P)])": ("target", "columns"),
-    }
-    ways: ClassVar[Ways] = Ways(
+    functor = "classifier"
+    usages = (("classifier(label(P), [feature(P)])", ("target", "columns")),)
+    ways = Ways(
         functor,
         {
             "objective": "objective perturbation",
@@ -33,8 +30,8 @@ class ClassifierKind(Kind):
         ("sfumato.run.publish_learning", "sfumato.run.publish_steps"),
         summed=True,
     )
-    is_model: ClassVar[bool] = True
-    may_be_fair: ClassVar[bool] = True
-    method: ClassVar[str] = "classifier"
-    help: ClassVar[str] = "A private model that predicts a category from other columns."
-    subject: ClassVar[Subject] = "any"
+    is_model = True
+    may_be_fair = True
+    method = "classifier"
+    help = "A private model that predicts a category from other columns."
+    subject = "any"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, final
+from typing import final
 
-from sfumato.questions.kind import Argument, Kind
+from sfumato.questions.kind import Kind
 from sfumato.questions.ways import Ways
 
 __all__ = ["SampleKind"]
@@ -15,8 +14,8 @@ __all__ = ["SampleKind"]
 class SampleKind(Kind):
     """sample(rv(P)): it is drawn as the variable itself is, and needs no publisher."""
 
-    functor: ClassVar[str] = "sample"
-    usages: ClassVar[Mapping[str, tuple[Argument, ...]]] = {"sample(rv(P))": ("variable",)}
-    ways: ClassVar[Ways] = Ways(functor, {})
-    row_by_row: ClassVar[bool] = True
-    is_answer: ClassVar[bool] = True
+    functor = "sample"
+    usages = (("sample(rv(P))", ("variable",)),)
+    ways = Ways(functor, {})
+    row_by_row = True
+    is_answer = True

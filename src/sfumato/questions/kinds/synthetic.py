@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, final
+from typing import final
 
 from sfumato.core.domain import Domain
-from sfumato.questions.kind import Argument, Kind
+from sfumato.questions.kind import Kind
 from sfumato.questions.ways import Ways
 
 __all__ = ["SyntheticKind"]
@@ -16,12 +16,12 @@ __all__ = ["SyntheticKind"]
 class SyntheticKind(Kind):
     """synthetic([rv(P), …]): no row stands for anybody, and each is of the type of its columns."""
 
-    functor: ClassVar[str] = "synthetic"
-    usages: ClassVar[Mapping[str, tuple[Argument, ...]]] = {
-        "synthetic([rv(P), rv(P)])": ("columns",),
-        "synthetic([rv(P), label(P)], for(label(P)))": ("columns", "label"),
-    }
-    ways: ClassVar[Ways] = Ways(
+    functor = "synthetic"
+    usages = (
+        ("synthetic([rv(P), rv(P)])", ("columns",)),
+        ("synthetic([rv(P), label(P)], for(label(P)))", ("columns", "label")),
+    )
+    ways = Ways(
         functor,
         {
             "pairs": "every column beside the label",
@@ -31,11 +31,11 @@ class SyntheticKind(Kind):
         ("sfumato.run.publish_synthetic",),
         summed=True,
     )
-    models: ClassVar[tuple[str, ...]] = ("svm", "classifier", "regression")
-    several_rows: ClassVar[bool] = True
-    keeps_whole: ClassVar[bool] = True
-    method: ClassVar[str] = "synthetic"
-    help: ClassVar[str] = "Invented rows that keep means, tables and the link to a label."
+    models = ("svm", "classifier", "regression")
+    several_rows = True
+    keeps_whole = True
+    method = "synthetic"
+    help = "Invented rows that keep means, tables and the link to a label."
 
     @classmethod
     def verdict(cls, domains: Mapping[str, Domain], errors: Mapping[str, float], note: str) -> str:

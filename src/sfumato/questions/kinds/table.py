@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, final
+from typing import final
 
 from sfumato.core.domain import Domain, Interval
-from sfumato.questions.kind import Argument, Kind
+from sfumato.questions.kind import Kind
 from sfumato.questions.ways import NOISE, Ways
 
 __all__ = ["TableKind"]
@@ -16,20 +16,20 @@ __all__ = ["TableKind"]
 class TableKind(Kind):
     """table([rv(P), …]): who is in it is not shown, and the order of its rows says nothing."""
 
-    functor: ClassVar[str] = "table"
-    usages: ClassVar[Mapping[str, tuple[Argument, ...]]] = {
-        "table([rv(P), rv(P)])": ("columns",),
-        "table([rv(P), label(P)], for(svm(label(P))))": ("columns", "model"),
-    }
-    ways: ClassVar[Ways] = Ways(
+    functor = "table"
+    usages = (
+        ("table([rv(P), rv(P)])", ("columns",)),
+        ("table([rv(P), label(P)], for(svm(label(P))))", ("columns", "model")),
+    )
+    ways = Ways(
         functor,
         {**NOISE, "obfuscation": "reports of every individual that promise nothing together"},
         ("sfumato.run.publish_tables",),
     )
-    models: ClassVar[tuple[str, ...]] = ("svm",)
-    row_by_row: ClassVar[bool] = True
-    method: ClassVar[str] = "rows"
-    help: ClassVar[str] = "Every person's row with noise in each cell, without identifiers."
+    models = ("svm",)
+    row_by_row = True
+    method = "rows"
+    help = "Every person's row with noise in each cell, without identifiers."
 
     @classmethod
     def verdict(cls, domains: Mapping[str, Domain], errors: Mapping[str, float], note: str) -> str:
