@@ -22,6 +22,7 @@ class Outline:
     imports: list[ast.Import | ast.ImportFrom] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     compared: list[tuple[int, ast.expr]] = field(default_factory=list)
+    listed: list[tuple[int, set[object]]] = field(default_factory=list)
     exported: set[str] = field(default_factory=set)
     silent: list[str] = field(default_factory=list)
 
@@ -48,6 +49,8 @@ class Outline:
                 self.compared += [(node.lineno, side) for side in (node.left, *node.comparators)]
             case ast.MatchValue():
                 self.compared.append((node.lineno, node.value))
+            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) | ast.Dict(keys=parts):
+                self.listed.append((node.lineno, {part.value for part in parts if isinstance(part, ast.Constant)}))
 
     def _note_top(self, node: ast.stmt) -> None:
         """What `__all__` names, and which functions and classes say nothing about themselves."""

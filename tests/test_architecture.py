@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 
 from sfumato import errors
+from sfumato.questions.registry import KINDS
 from source import SOURCE, Outline, source
 
 #: Which rooms a room may import from. `errors`, `lazy`, `card`, `wording` are open to all; the verifier is stricter.
@@ -148,12 +150,12 @@ HOMES = {
 }
 
 
-def compared_names(outline: Outline) -> list[tuple[int, str]]:
-    """(line, name) of every law or level that some value is compared with or matched against."""
+def compared_names(outline: Outline, names: Iterable[str]) -> list[tuple[int, str]]:
+    """(line, name) of every one of these names that some value is compared with or matched against."""
     words = [
         (line, word) for line, side in outline.compared for word in ast.walk(side) if isinstance(word, ast.Constant)
     ]
-    return [(line, word.value) for line, word in words if word.value in LAW_NAMES | LEVELS]
+    return [(line, word.value) for line, word in words if word.value in names]
 
 
 def test_nobody_asks_for_the_name_of_a_law():
@@ -162,7 +164,7 @@ def test_nobody_asks_for_the_name_of_a_law():
         f"{place}:{line} {name!r}"
         for place, outline in source()
         if place not in HOMES
-        for line, name in compared_names(outline)
+        for line, name in compared_names(outline, LAW_NAMES | LEVELS)
     ]
     assert not found, found
 
@@ -175,7 +177,53 @@ match part.kind:
     case "laplace":
         pass
 """
-    assert {name for _, name in compared_names(Outline.of(planted))} == {"gaussian", "box", "two-point", "laplace"}
+    found = {name for _, name in compared_names(Outline.of(planted), LAW_NAMES | LEVELS)}
+    assert found == {"gaussian", "box", "two-point", "laplace"}
+
+
+#: Where the word of a kind means something else: which rows of a person are kept, the part of a record that is drawn.
+OTHER_MEANINGS = {("lang/declare.py", "sample"), ("plan/plan.py", "sample")}
+
+
+def named_kinds(outline: Outline) -> list[tuple[int, str]]:
+    """(line, name) of every kind of publication that a value is compared with, or that is listed beside another."""
+    several = [(line, words & KINDS.keys()) for line, words in outline.listed if len(words & KINDS.keys()) > 1]
+    return [*compared_names(outline, KINDS), *((line, str(word)) for line, words in several for word in words)]
+
+
+def test_nobody_asks_for_the_name_of_a_kind():
+    """No `kind == "table"` and no list of kinds outside a kind's own file: ask the kind (questions/kind.py) instead."""
+    found = [
+        f"{place}:{line} {name!r}"
+        for place, outline in source()
+        if not place.startswith("questions/kinds/")
+        for line, name in named_kinds(outline)
+        if (place, name) not in OTHER_MEANINGS
+    ]
+    assert not found, found
+
+
+def test_asking_for_the_name_of_a_kind_is_found():
+    planted = """
+if act.kind == "table" or term.functor not in ("channel", "other"):
+    pass
+match term:
+    case Compound(functor="sample"):
+        pass
+MODELS = frozenset({"classifier", "svm", "regression"})
+"""
+    found = {name for _, name in named_kinds(Outline.of(planted))}
+    assert found == {"table", "channel", "sample", "classifier", "regression"}
+    assert named_kinds(Outline.of('kind = "synthetic"\nwords = ("outliers", "others")')) == []
+
+
+def test_a_kind_is_final_and_has_its_words():
+    for functor, kind in KINDS.items():
+        assert getattr(kind, "__final__", False), f"{kind.__name__} is not final"
+        assert kind.ways.name == functor
+        assert all(text.startswith(f"{functor}(") for text, _ in kind.usages)
+        assert len({len(places) for _, places in kind.usages}) == len(kind.usages)
+        assert bool(kind.method) == bool(kind.help)
 
 
 def test_files_stay_small():

@@ -81,6 +81,14 @@ def test_the_plan_of_means_and_counts_brings_no_estimator_and_no_solver(study: s
     assert len(found) < 750
 
 
+def test_a_channel_brings_no_estimator():
+    """The publishers of a kind are imported where a study publishes that kind."""
+    channel = MEAN.replace("publish(average, meanAge,", "publish(ages, channel(age(P), [identity]),")
+    found = modules_after(f"import sfumato\nsfumato.make_plan({channel!r})")
+    assert "sfumato.run.publish_channel" in found
+    assert not found & {"sklearn", "sfumato.learn.base", "sfumato.run.publish_learning", "sfumato.run.publish_tables"}
+
+
 def test_the_logic_is_derived_once_and_once_more_beside_somebody_else(monkeypatch):
     """Reading derives it for one individual; the network asks for two, to see that nobody minds the other."""
     ground = importlib.import_module("sfumato.lang.ground")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sfumato.lang.load import examine
-from sfumato.lang.vocabulary import WAYS
+from sfumato.questions.registry import WAYS
 
 BASE = """
 source(patients, 'patients.parquet').
@@ -76,9 +76,9 @@ def test_the_words_are_the_strategies_there_are():
         registered.setdefault(strategy.kind, set()).add(strategy.name)
     noise = {"gaussian", "laplace"}
     registered["quantile"] |= noise  # read off noisy sums they share a budget with other statistics
-    assert registered == {kind: set(ways) for kind, ways in WAYS.items() if kind in registered}
+    assert registered == {kind: set(ways.words) for kind, ways in WAYS.items() if kind in registered}
     assert set(WAYS) - set(registered) == {"variable", "aggregate", "sample"}
-    assert set(WAYS["variable"]) == set(_STRATEGY_NAMES) | noise
+    assert set(WAYS["variable"].words) == set(_STRATEGY_NAMES) | noise
 
 
 def test_contradictions_and_second_weights_are_errors():

@@ -73,6 +73,28 @@ def test_a_mechanism_is_a_class_an_event_a_note_and_two_lines():
     assert found["a twin that turns less often than it says"]
 
 
+def test_a_kind_of_publication_is_one_file_and_whoever_publishes_it(tmp_path):
+    """It is checked, planned, run, verified, explained, told and a method of `Study`; what fits nothing is refused."""
+    found = told_by("tests.recipes.follow_kind", str(tmp_path))
+    assert found["checked"] == found["failures"] == []
+    assert found["planned"] == [["liked", "favourite", "flips"]]
+    assert found["round trip"]
+    assert found["published"] == [{"fruit(P)": "plum"}]  # by another value less than once in 10^21
+    assert "liked is the value of fruit that most individuals have" in found["explained"]
+    assert "It keeps 0.996094-DP, under replacing one person." in found["readme"]
+    assert "liked for public: a summary of all of population" in found["traced"]
+    assert "publish('favourite fruit', favourite(fruit(P)), promise(public))." in found["text"]
+    assert found["help"] == "The value that most people have."
+    assert found["from Python"].keys() == {"fruit"}
+    assert "not a favourite" in found["way"]
+    assert "There are flips (a value drawn by permute-and-flip)" in found["way"]
+    assert "a favourite, which has no interval" in found["aim"]
+    assert "did you mean: fruit/1" in found["variable"]
+    assert "Write favourite(rv(P))." in found["shape"]
+    assert "age(P) has no listed values" in found["number"]
+    assert "unknown-variable" in found["unknown"]
+
+
 @pytest.mark.parametrize("silent", [None, "keys", "parcels", "signatures"])
 def test_a_transport_is_one_file(tmp_path, silent):
     """Letters in a folder: the sum is exactly that of whoever sent its own, and whoever fell silent before is named."""

@@ -28,11 +28,11 @@ from sfumato.core import REPLACE_ONE, compose
 from sfumato.errors import InputError, PlanError, UnprovedError
 from sfumato.evidence import verify
 from sfumato.evidence.explain import explain
-from sfumato.lang.vocabulary import WAYS
 from sfumato.learn.model_document import load_model
 from sfumato.ledger.ledger import Ledger
 from sfumato.mechanisms import TailoredNoise
 from sfumato.plan.plan import Plan
+from sfumato.questions.registry import WAYS
 from sfumato.release import TableNoise
 from sfumato.run import publish, publish_learning
 from sfumato.run import study as running

@@ -15,6 +15,7 @@ from typing import Any
 from sfumato.plan.act import Act
 from sfumato.plan.draw_law import LAWS
 from sfumato.plan.plan import Plan
+from sfumato.questions.registry import kind_called
 
 __all__ = ["Drawn", "deviation_of", "drawn_for"]
 
@@ -38,6 +39,7 @@ class Drawn:
     cost: str = ""
     publication: str = ""
     altered: float | None = None  # of a random answer: how often it is not the network's own
+    kind: str = ""
 
     @property
     def title(self) -> str:
@@ -52,6 +54,11 @@ class Drawn:
         scale is that of as many shares as nobody can be without.
         """
         return self.scale if self.deviation else None
+
+    @property
+    def row_by_row(self) -> bool:
+        """Whether it is about one row for each individual, not a summary of all."""
+        return self.group is not None or kind_called(self.kind).row_by_row
 
     @property
     def name(self) -> str:
@@ -111,6 +118,7 @@ def _act(act: Act) -> Drawn:
         None,
         act.guarantee.describe(),
         act.name,
+        kind=act.kind,
     )
 
 

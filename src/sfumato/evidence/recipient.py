@@ -22,13 +22,12 @@ from sfumato.evidence.files import write_whole
 from sfumato.plan.draw_law import LAWS, draw_law
 from sfumato.plan.plan import Plan, Planned, Seen
 from sfumato.plan.told import Told, digits
+from sfumato.questions.registry import kind_called
 from sfumato.wording import text
 
 __all__ = ["StatedLaw", "noise_law", "readme_text", "recipient_text", "write_recipient_readme"]
 
 _WIDTH = 92
-#: Acts whose file is a model; of all others it holds numbers to be read.
-_MODELS = ("classifier", "regression", "outliers")
 
 
 @dataclass(frozen=True)
@@ -151,5 +150,5 @@ def _examples(facts: ReleaseFacts) -> _Examples:
 def _kind_of_file(facts: ReleaseFacts, shown: PublicationFacts) -> str:
     """Aggregates come as JSON too, a file of individuals as Parquet alone; other rows and numbers have no example."""
     if act := facts.plan.act_of(shown.planned):
-        return "model" if act.kind in _MODELS else ""
+        return "model" if kind_called(act.kind).is_model else ""
     return "aggregates" if any(name.endswith(".json") for name in shown.files) else "individuals"

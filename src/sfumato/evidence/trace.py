@@ -225,7 +225,7 @@ def _already(facts: ReleaseFacts, dataset: str) -> Iterator[Influence]:
         found = [one for one in drawn_for(facts.drawn, planned.observer) if one.serves(planned.name, needed)]
         acts = [one for one in found if one.dataset == dataset]
         if acts:
-            own = any(act.group is not None or act.law.startswith(("table", "channel")) for act in acts)
+            own = any(act.row_by_row for act in acts)
             yield Influence(shown, acts[0].unit, own, _alike(acts))
 
 

@@ -16,13 +16,10 @@ from sfumato.core import Categories
 from sfumato.lang.derived import DerivedNetwork, problem_at
 from sfumato.lang.problem import Problem
 from sfumato.lang.spec import Column, Spec
-from sfumato.lang.term import Compound, Position, Term, indicator, match, show
-from sfumato.lang.vocabulary import PUBLICATION_FORMS
+from sfumato.lang.term import Position, Term, indicator, match, show
+from sfumato.lang.vocabulary import published_kind
 
 __all__ = ["check_cells"]
-
-#: What is made from everybody's row and shows none of them.
-_MADE = ("classifier", "regression", "outliers", "synthetic")
 
 
 def check_cells(network: DerivedNetwork) -> Iterator[Problem]:
@@ -83,7 +80,9 @@ def _absent(network: DerivedNetwork) -> Iterator[Problem]:
 
 
 def _is_made(what: Term) -> bool:
-    return isinstance(what, Compound) and what.functor in _MADE and indicator(what) in PUBLICATION_FORMS
+    """Whether it is made from everybody's row and shows none of them."""
+    kind = published_kind(what)
+    return kind is not None and not kind.row_by_row
 
 
 def _behind(network: DerivedNetwork, target: Term) -> Iterator[Term]:

@@ -16,10 +16,10 @@ from sfumato.lang.limits import Meter
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import Spec
-from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, is_ground, match, show, variables, walk
-from sfumato.lang.vocabulary import PUBLICATION_FORMS
+from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match, show, variables, walk
+from sfumato.lang.vocabulary import published_variables
 
-__all__ = ["DerivedNetwork", "problem_at", "published_variables", "shown_variable"]
+__all__ = ["DerivedNetwork", "problem_at", "shown_variable"]
 
 
 @final
@@ -173,14 +173,6 @@ class DerivedNetwork:
 
 def _atoms(term: Term) -> list[Compound]:
     return [part for part in walk(term) if isinstance(part, Compound)]
-
-
-def published_variables(what: Term) -> list[Term]:
-    """The variables, or patterns of them, that a publication shows."""
-    if not isinstance(what, Compound) or indicator(what) not in PUBLICATION_FORMS:
-        return [what]
-    inner = what.arguments[:1] if what.functor in ("table", "synthetic", "channel") else what.arguments
-    return [atom for part in inner for atom in (part.items if isinstance(part, ListTerm) else (part,))]
 
 
 def shown_variable(term: Term) -> str:

@@ -16,6 +16,7 @@ from sfumato.core.fairness import Fairness
 from sfumato.errors import InputError
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.term import Compound, Number, Position, Term, called, indicator, match, show
+from sfumato.questions.registry import kind_called
 
 if TYPE_CHECKING:
     from sfumato.lang.spec import Spec
@@ -127,7 +128,7 @@ def check_fairness(spec: Spec) -> Iterator[Problem]:
             yield _problem(
                 spec, f"nothing is published as {one.publication}", one.position, "Name a publication.", close
             )
-        elif not isinstance(what, Compound) or what.functor != "classifier":
+        elif not isinstance(what, Compound) or not kind_called(what.functor).may_be_fair:
             yield _problem(
                 spec,
                 f"{one.publication} is no classifier: only a rule that says yes or no can treat groups alike",

@@ -25,7 +25,7 @@ from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, ListTerm, Position, Term, called, indicator, match, substitute, variables, walk
-from sfumato.lang.vocabulary import AGGREGATES, FUNCTIONS, PUBLICATION_FORMS, STATEMENT, STRUCTURAL, UNSPECIFIED
+from sfumato.lang.vocabulary import AGGREGATES, FUNCTIONS, STATEMENT, STRUCTURAL, UNSPECIFIED, published_kind
 from sfumato.questions.form import Place
 from sfumato.questions.registry import QUESTIONS
 
@@ -204,11 +204,10 @@ def _published_variable(what: Term) -> Term | None:
     """The random variable itself where a publication is one; tables and classifiers keep their person open."""
     if not isinstance(what, Compound):
         return None
-    if indicator(what) == "sample/1":
-        return what.arguments[0]
     if indicator(what) == "probability/1":
         return next((part for part in walk(what.arguments[0]) if _is_variable(part)), None)
-    return None if indicator(what) in PUBLICATION_FORMS else what
+    kind = published_kind(what)
+    return what if kind is None else what.arguments[0] if kind.is_answer else None
 
 
 def _is_chance(what: Term) -> bool:

@@ -19,7 +19,7 @@ from sfumato.lang.reader import Clause, goals
 from sfumato.lang.safety import called
 from sfumato.lang.spec import ROW, Column, Forgotten, Missing, Relation, Spec
 from sfumato.lang.term import Compound, Position, Term, Variable, indicator, match, show, variables, walk
-from sfumato.lang.vocabulary import AGGREGATES, PUBLICATION_FORMS, STATEMENT, STRUCTURAL
+from sfumato.lang.vocabulary import AGGREGATES, STATEMENT, STRUCTURAL, published_variables
 from sfumato.lang.wishes import check_wishes
 
 __all__ = ["check_forgotten", "check_structure", "domain_predicates"]
@@ -266,18 +266,10 @@ def _random_atoms(clause: Clause) -> list[Term]:
         return [arguments[_VARIABLE_PLACE[name]]]
     if name == f"{STATEMENT}/2":
         return [arguments[0], *goals(arguments[1])]
-    if name == "publish/3":
-        return _published_atoms(arguments[1])
+    what = arguments[1] if name == "publish/3" else None
+    if isinstance(what, Compound) and indicator(what) != "probability/1":  # its inside is checked like a CPF
+        return published_variables(what)
     return []
-
-
-def _published_atoms(what: Term) -> list[Term]:
-    if not isinstance(what, Compound) or indicator(what) == "probability/1":
-        return []  # what stands inside a probability is checked like a CPF
-    if indicator(what) not in PUBLICATION_FORMS:
-        return [what]
-    inner = what.arguments[:1] if what.functor in ("table", "synthetic", "channel") else what.arguments
-    return [atom for part in inner for atom in (part.items if hasattr(part, "items") else (part,))]  # type: ignore[union-attr]
 
 
 def _requirement_names(spec: Spec) -> Iterator[Problem]:

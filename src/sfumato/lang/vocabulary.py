@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sfumato.lang.term import Compound, indicator
-from sfumato.questions.registry import QUESTIONS
+from sfumato.lang.term import Compound, ListTerm, Term, indicator
+from sfumato.questions.kind import Kind
+from sfumato.questions.registry import KINDS, QUESTIONS
 
 if TYPE_CHECKING:
     from sfumato.lang.reader import Clause
 
 __all__ = [
     "AGGREGATES",
+    "CENTRE_WAYS",
     "DECLARATIONS",
     "DISTRIBUTIONS",
     "FUNCTIONS",
@@ -28,7 +30,8 @@ __all__ = [
     "STATIC",
     "STRUCTURAL",
     "UNSPECIFIED",
-    "WAYS",
+    "published_kind",
+    "published_variables",
     "random_predicates",
 ]
 
@@ -155,68 +158,32 @@ DISTRIBUTIONS = {
     "probability/1": "probability(rv(P) >= Number)",
 }
 
-#: What publish/3 may name beside a random variable or the probability/1 of a condition on one.
-PUBLICATION_FORMS = {
-    "sample/1": "sample(rv(P))",
-    "table/1": "table([rv(P), rv(P)])",
-    "table/2": "table([rv(P), rv(P)], for(Use))",
-    "synthetic/1": "synthetic([rv(P), rv(P)])",
-    "synthetic/2": "synthetic([rv(P), label(P)], for(label(P)))",
-    "classifier/2": "classifier(label(P), [feature(P)])",
-    "regression/2": "regression(target(P), [feature(P)])",
-    "outliers/1": "outliers([feature(P)])",
-    "channel/2": "channel(rv(P), [use])",
-}
+#: What publish/3 may name beside a random variable or the probability/1 of a condition on one, as the kinds say.
+PUBLICATION_FORMS = {name: text for kind in KINDS.values() for name, text in kind.texts().items()}
 
-_NOISE = {"gaussian": "Gaussian noise", "laplace": "Laplace noise"}
-
-#: What prefer/2 and forbid/2 may name, by what is published. The strategies of plan/ and run/ have these names.
-WAYS: dict[str, dict[str, str]] = {
-    "variable": {
-        "input": "noise on what is read from tables",
-        "output": "noise on what is seen",
-        "cut": "noise on the way from one to the other",
-        "correlated": "one noise vector of the best covariance for linear answers",
-        **_NOISE,
-    },
-    "aggregate": {"central": "noise on the sum", **_NOISE},
-    "quantile": {
-        "joint": "all quantiles of a variable drawn together",
-        "central": "noise on cumulative counts",
-        **_NOISE,
-    },
-    "groups": {"named": "values that enough people have, with noisy counts"},
-    "bought": {"bounds": "bounds first, then what is clipped to them"},
-    "sample": {},
-    "table": {**_NOISE, "obfuscation": "reports of every individual that promise nothing together"},
-    "synthetic": {
-        "pairs": "every column beside the label",
-        "tree": "the same and a tree of pairs",
-        "rounds": "the same and the pairs that are still missed",
-    },
-    "classifier": {
-        "objective": "objective perturbation",
-        "svm": "a support vector machine",
-        "kernel": "kernel features",
-        "equilibrium": "support functions of the classes",
-        "points": "labelled equilibrium points alone",
-        "logistic_steps": "over centres, logistic regression by noisy gradients",
-        "hinge_steps": "over centres, a support vector machine by noisy gradients",
-    },
-    "regression": {"sufficient": "noisy sufficient statistics"},
-    "outliers": {"svdd": "support vector data description"},
-    "channel": {"tailored": "a channel designed for its uses"},
-}
-
-#: What they may name besides, of sums, where several centres hold the rows (plan/sharing.py).
+#: What prefer/2 and forbid/2 may name besides, of sums, where several centres hold the rows (plan/sharing.py).
 CENTRE_WAYS = {
     "masks": "masked sums of the centres, with shares of the noise",
     "each_centre": "noise at each centre",
     "local": "noise at each individual, drawn by its centre",
 }
 
-#: Tables, models and bought bounds that are made from sums alone, or can be: they go over centres as sums do.
-SUMMED_ACTS = frozenset({"synthetic", "classifier", "regression", "bought"})
+
+def published_kind(what: Term) -> type[Kind] | None:
+    """The kind of publication that a term is written as; None of a variable."""
+    if isinstance(what, Compound) and indicator(what) in PUBLICATION_FORMS:
+        return KINDS[what.functor]
+    return None
+
+
+def published_variables(what: Term) -> list[Term]:
+    """The variables, or patterns of them, that a publication shows."""
+    kind = published_kind(what)
+    if kind is None or not isinstance(what, Compound):
+        return [what]
+    holds = kind.holds_variables(len(what.arguments))
+    inner = (part for part, held in zip(what.arguments, holds, strict=True) if held)
+    return [atom for part in inner for atom in (part.items if isinstance(part, ListTerm) else (part,))]
 
 
 def random_predicates(clauses: Iterable[Clause]) -> frozenset[str]:

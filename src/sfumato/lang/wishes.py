@@ -8,7 +8,7 @@ Not here: following them (plan/make.py, plan/settle.py, plan/strategy.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from sfumato.core import ApproxDP, Pufferfish, PureDP
@@ -21,18 +21,12 @@ from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import goals
 from sfumato.lang.spec import Forbidden, Preference, Spec
 from sfumato.lang.term import Compound, Position, Term, called, indicator, show, variables
-from sfumato.lang.vocabulary import AGGREGATES, CENTRE_WAYS, PUBLICATION_FORMS, SUMMED_ACTS, WAYS
-from sfumato.questions.bought import KINDS
-from sfumato.questions.registry import QUESTIONS
+from sfumato.lang.vocabulary import AGGREGATES, CENTRE_WAYS, published_kind
+from sfumato.questions.bought import KINDS, Bought
+from sfumato.questions.registry import QUESTIONS, WAYS
+from sfumato.questions.ways import AGGREGATE, VARIABLE, Ways
 
 __all__ = ["check_wishes"]
-
-_CALLED = {
-    "variable": "one value per individual",
-    "aggregate": "a number about many individuals",
-    "quantile": "quantiles",
-    "groups": "values that nobody listed",
-}
 
 
 def check_wishes(spec: Spec) -> Iterator[Problem]:
@@ -84,23 +78,25 @@ def _strategies(spec: Spec) -> Iterator[Problem]:
     """prefer and forbid name ways to publish what stands under the name."""
     published = _published(spec)
     for one in (*spec.preferences, *spec.forbidden):
-        kinds = {_kind(spec, what) for what in published.get(one.publication, [])}
-        known = dict(chain(*(WAYS[kind].items() for kind in kinds)))
-        if spec.centres and ("central" in known or kinds & SUMMED_ACTS):
+        kinds = {_ways(spec, what) for what in published.get(one.publication, [])}
+        known = dict(chain(*(kind.words.items() for kind in kinds)))
+        if spec.centres and ("central" in known or any(kind.summed for kind in kinds)):
             known = {"central": "noise at a trusted party", **known, **CENTRE_WAYS}
         for name in one.strategies if kinds else ():
             if name not in known:
-                yield _unknown(spec, one, name, sorted(kinds), known)
+                yield _unknown(spec, one, name, kinds, known)
             elif name == "central" and spec.centres and not spec.trusted and isinstance(one, Preference):
                 message = f"{one.publication}: no party is trusted with the rows of all centres, so no noise is central"
                 way_out = f"Name one, trusted(Party), or prefer one of {', '.join(CENTRE_WAYS)}."
                 yield _problem(spec, "no-trusted-party", message, one.position, way_out)
 
 
-def _unknown(spec: Spec, one: Preference | Forbidden, name: str, kinds: list[str], known: dict[str, str]) -> Problem:
-    called = " and ".join(_CALLED.get(kind, f"a {kind}") for kind in kinds)
-    elsewhere = sorted(kind for kind, ways in WAYS.items() if name in ways)
-    what = f"a way to publish {' or '.join(_CALLED.get(kind, f'a {kind}') for kind in elsewhere)}, not {called}"
+def _unknown(
+    spec: Spec, one: Preference | Forbidden, name: str, kinds: Iterable[Ways], known: dict[str, str]
+) -> Problem:
+    called = _told(kinds, " and ")
+    elsewhere = [ways for ways in WAYS.values() if name in ways.words]
+    what = f"a way to publish {_told(elsewhere, ' or ')}, not {called}"
     ways = ", ".join(f"{way} ({text})" for way, text in known.items())
     return _problem(
         spec,
@@ -112,15 +108,19 @@ def _unknown(spec: Spec, one: Preference | Forbidden, name: str, kinds: list[str
     )
 
 
-def _kind(spec: Spec, what: Term) -> str:
-    """A row of WAYS."""
-    if isinstance(what, Compound) and indicator(what) in PUBLICATION_FORMS:
-        return what.functor
+def _told(kinds: Iterable[Ways], word: str) -> str:
+    return word.join(ways.called for ways in sorted(kinds, key=lambda ways: ways.name))
+
+
+def _ways(spec: Spec, what: Term) -> Ways:
+    kind = published_kind(what)
+    if kind is not None:
+        return kind.ways
     for clause in spec.clauses:
         if indicator(clause.head) in AGGREGATES and indicator(clause.head.arguments[0]) == indicator(what):
             bought = clause.head.functor in KINDS and indicator(clause.head.arguments[1]) in _without_bounds(spec)
-            return "bought" if bought else QUESTIONS[clause.head.functor].form.ways
-    return "variable" if indicator(what) in _of_individuals(spec) else "aggregate"
+            return (Bought if bought else QUESTIONS[clause.head.functor]).form.ways
+    return VARIABLE if indicator(what) in _of_individuals(spec) else AGGREGATE
 
 
 def _without_bounds(spec: Spec) -> set[str]:
@@ -171,8 +171,8 @@ def _aims(spec: Spec) -> Iterator[Problem]:
             message = f"{one.publication} has two errors that one can live with"
             yield _problem(spec, "twice", message, one.position, "Keep one of them.")
         seen.add(one.publication)
-        kinds = {_kind(spec, what) for what in published.get(one.publication, [])}
-        for kind in sorted(kinds - set(_CALLED)):
+        kinds = {_ways(spec, what) for what in published.get(one.publication, [])}
+        for kind in sorted(kind.name for kind in kinds if not kind.numbers):
             yield _problem(
                 spec,
                 "no-interval",

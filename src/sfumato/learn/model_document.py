@@ -105,9 +105,9 @@ class PublishedModel(Shown):
         return self._read(scores)
 
     def _read(self, scores: np.ndarray) -> np.ndarray:
-        if self.kind == "regression":
+        if "middle" in self.rule:
             return self.rule["middle"] + self.rule["half"] * scores[:, 0]
-        if self.kind == "outliers":
+        if "offset" in self.rule:
             return scores[:, 0] - self.rule["offset"]
         if self.rule["type"] == "features" and scores.shape[1] == 2:
             return scores[:, 1] - scores[:, 0]
@@ -131,9 +131,9 @@ class PublishedModel(Shown):
         if self.rule["type"] == "points":
             return self._by_points(self._encoded(table))
         scores = self.decision_function(table)
-        if self.kind == "regression":
+        if "middle" in self.rule:
             return scores
-        if self.kind == "outliers":
+        if "offset" in self.rule:
             return np.where(scores < 0, -1, 1)
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes)[chosen]

@@ -40,6 +40,7 @@ from sfumato.plan.request import Request
 from sfumato.plan.settle import Settled
 from sfumato.plan.strategy import Choice, Strategy, choose
 from sfumato.plan.wanted import Wanted, wanted_of
+from sfumato.questions.registry import kind_called
 
 __all__ = ["Mixed", "Mixing"]
 
@@ -338,5 +339,5 @@ def _planned(wanted: Wanted, choice: Choice, share: Point, wider: bool) -> Plann
         f"within its portion {share.describe()}{' (all of them composed exactly)' if wider else ''} of the requirement "
         f"{choice.reason}{note}",
         request.position.strip(),
-        listed=wanted.kind == "channel",
+        listed=kind_called(wanted.kind).identified,
     )

@@ -17,6 +17,7 @@ from sfumato.lang.derivations import Publication
 from sfumato.lang.inside import requirements_here
 from sfumato.lang.spec import EVERYONE, Forbidden, Nonnegative, Preference, PrivacyRequirement, Whole
 from sfumato.lang.term import Compound, Position, Term, indicator, match, show
+from sfumato.lang.vocabulary import published_kind
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
 from sfumato.network.expression import Expression
@@ -229,15 +230,12 @@ def _check_apart(network: Network, requests: tuple[Request, ...]) -> None:
     _check_columns(network)
 
 
-#: What shows a row for each individual, in the order of identifiers.
-_ROW_BY_ROW = ("table", "channel", "sample")
-
-
 def _check_named(network: Network, request: Request) -> None:
     """Rows without an identifier are known by their place in the file, and that place is nobody's to publish."""
     goal = network.spec.dataset(request.requirement.dataset).goal
     homes = {column.table for column in network.spec.columns if indicator(column.atom) == indicator(goal)}
-    listed = request.of_individuals or (isinstance(request.term, Compound) and request.term.functor in _ROW_BY_ROW)
+    kind = published_kind(request.term)
+    listed = request.of_individuals or (kind is not None and kind.row_by_row)
     if listed and homes & network.spec.numbered_tables:
         raise PlanError(
             f"{request.position}{request.name} shows a row for each individual, and these have no identifier: the "
@@ -298,7 +296,8 @@ def _check_columns(network: Network) -> None:
 
 def _sampled(what: Term) -> tuple[bool, Term]:
     """Whether one random answer is asked for, and of what."""
-    if isinstance(what, Compound) and what.functor == "sample" and len(what.arguments) == 1:
+    kind = published_kind(what)
+    if kind is not None and kind.is_answer and isinstance(what, Compound):
         return True, what.arguments[0]
     return False, what
 

@@ -1,7 +1,6 @@
 """What a publication of another kind than a statistic asks for: columns with public domains, a target, uses.
 
-In:   a Request whose term is table(…), synthetic(…), classifier(…), regression(…), outliers(…) or channel(…); the
-      network.
+In:   a Request whose term is of a kind of publication (questions/kinds/); the network.
 Out:  Wanted, or a PlanError that says where, what is missing and the way out. Nothing of the data.
 Not here: how it is answered (plan/strategy.py and whoever registers there).
 """
@@ -21,27 +20,16 @@ from sfumato.network.network import Network, Node
 from sfumato.plan.act import Act
 from sfumato.plan.cell_rules import Cells, cell_rule
 from sfumato.plan.request import Request, asked_of, requests_of
+from sfumato.questions.kind import Argument, Kind
 from sfumato.questions.question import Question
+from sfumato.questions.registry import KINDS, kind_called
 
-__all__ = ["KINDS", "Wanted", "follows_study", "wanted_of"]
-
-#: How each kind is written.
-KINDS = {
-    "table": "table([rv(P), rv(P)]) or table([rv(P), label(P)], for(svm(label(P))))",
-    "synthetic": "synthetic([rv(P), rv(P)]) or synthetic([rv(P), label(P)], for(label(P)))",
-    "classifier": "classifier(label(P), [feature(P)])",
-    "regression": "regression(target(P), [feature(P)])",
-    "outliers": "outliers([feature(P)])",
-    "channel": "channel(rv(P), [use, use])",
-}
-
+__all__ = ["Wanted", "follows_study", "wanted_of"]
 
 #: Parameters of an act that are the study's own words; the others say how it is done.
 _SAYS_WHAT_IS_READ = frozenset(
     {"question", "schema", "columns", "target", "rows", "row_table", "fairness", "group", "cells"}
 )
-#: The kinds whose readers bring cells of their own, or look for the study's columns.
-_WITH_CELLS = frozenset({"classifier", "regression", "outliers", "synthetic", "table"})
 
 
 @dataclass(frozen=True)
@@ -92,7 +80,8 @@ class Wanted:
             fair = {"fairness": self.fairness.to_dict(), "group": self.group}
         found = {"schema": Schema(read).to_toml(), "columns": list(self.columns), "target": self.target, **fair}
         found |= {"cells": {name: dict(rule) for name, rule in self.cells.items()}} if self.cells else {}
-        return {**found, "rows": self.rows, "row_table": self.row_table} if self.kind == "synthetic" else found
+        several = kind_called(self.kind).several_rows
+        return {**found, "rows": self.rows, "row_table": self.row_table} if several else found
 
     @property
     def classes(self) -> int:
@@ -106,12 +95,14 @@ def wanted_of(request: Request, network: Network) -> Wanted:
     asked = next((node for node in network.aggregates if (node.name,) == request.nodes), None)
     if asked is not None and show(term) == asked.name:
         question = asked_of(asked)
-        return Wanted(request, question.form.ways, (asked.name,), (), question=question)
-    if not isinstance(term, Compound) or term.functor not in KINDS:
+        return Wanted(request, question.form.ways.name, (asked.name,), (), question=question)
+    kind = KINDS.get(term.functor) if isinstance(term, Compound) else None
+    if not isinstance(term, Compound) or kind is None or not kind.ways.homes:
+        known = "; ".join(one.written() for one in KINDS.values() if one.ways.homes)
         raise PlanError(
             f"{request.position}{request.name}: no strategy publishes {show(term)}. Publish a node of the network (a "
             "variable, an aggregate, something computed from aggregates) or one of "
-            f"{'; '.join(KINDS.values())}. Nothing was spent."
+            f"{known}. Nothing was spent."
         )
     if request.adjacency.relation != "replace-one":
         raise PlanError(
@@ -119,83 +110,85 @@ def wanted_of(request: Request, network: Network) -> Wanted:
             f"adjacency({request.requirement.dataset}, add_remove) keeps secret. Publish an aggregate, or leave that "
             "adjacency out. Nothing was planned and nothing was spent."
         )
-    return _read(request, term, _Reader(request, network))
+    return _read(request, term, kind, _Reader(request, network, kind))
 
 
-def _read(request: Request, term: Compound, reader: _Reader) -> Wanted:
-    listed, target, uses = _parts(term, reader)
-    columns = tuple(map(reader.name, listed))
-    aim = reader.name(target) if target is not None else None
-    _check_columns(request, term, reader, columns, aim)
+def _read(request: Request, term: Compound, kind: type[Kind], reader: _Reader) -> Wanted:
+    parts = _parts(term, kind, reader)
+    columns = tuple(map(reader.name, parts.columns))
+    aim = reader.name(parts.target) if parts.target is not None else None
+    _check_columns(request, reader, columns, aim, parts.within)
     domains = tuple(map(reader.domain, columns))
     rows, row_table = reader.rows(columns)
-    fairness, group, group_domain = reader.fairness() if term.functor == "classifier" else (None, "", None)
+    fairness, group, group_domain = reader.fairness() if kind.may_be_fair else (None, "", None)
     return Wanted(
         request,
-        term.functor,
+        kind.functor,
         columns,
         domains,
         aim,
         reader.domain(aim) if aim is not None else None,
-        uses,
+        parts.uses,
         rows,
         row_table,
         None,
         fairness,
         group,
         group_domain,
-        reader.cells((*columns, *(() if aim is None else (aim,)))) if term.functor in _WITH_CELLS else {},
+        reader.cells((*columns, *(() if aim is None else (aim,)))) if kind.meets_cells else {},
     )
 
 
-def _check_columns(
-    request: Request, term: Compound, reader: _Reader, columns: tuple[str, ...], aim: str | None
-) -> None:
-    whole = term.functor in ("table", "synthetic")  # the label is one of the columns
-    if len(set(columns)) < len(columns) or (aim in columns and not whole):
+def _check_columns(request: Request, reader: _Reader, columns: tuple[str, ...], aim: str | None, within: bool) -> None:
+    if len(set(columns)) < len(columns) or (aim in columns and not within):
         raise reader.wrong("names a variable twice", "Name each once.")
     if set(request.nodes) - {*columns, aim}:
         raise reader.wrong(
             "is not the only answer of its clause: one name would stand for several",
             "Give each its own name and clause.",
         )
-    if whole and aim is not None and aim not in columns:
+    if within and aim not in columns:
         raise reader.wrong(f"is meant for predicting {aim}, which is no column of it", "List it among the columns.")
 
 
-def _steered(use: Compound) -> tuple[Term, tuple[str, ...]]:
-    """for(svm(label(P))) says the same as for(label(P)): a variable's arguments are individuals, not variables."""
-    match use:
-        case Compound(functor=functor, arguments=(Compound() as label,)) if functor in _MODELS:
-            return label, (functor,)
-    return use, ()
+@dataclass(frozen=True)
+class _Parts:
+    """Atoms of the columns and of the target, whether that is one of the columns, the names of uses."""
+
+    columns: tuple[Term, ...] = ()
+    target: Term | None = None
+    within: bool = False
+    uses: tuple[str, ...] = ()
 
 
-def _parts(term: Compound, reader: _Reader) -> tuple[list[Term], Term | None, tuple[str, ...]]:
-    """Atoms of the columns, the atom of the target, the names of uses."""
-    given = term.arguments
-    wrong = reader.wrong("is not written as it should be", f"Write {KINDS[term.functor]}.")
-    match term.functor, given:
-        case (("table" | "synthetic" | "outliers"), (ListTerm(items=items),)) if items:
-            return list(items), None, ()
-        case "table", (
-            ListTerm(items=items),
-            Compound(functor="for", arguments=(Compound(functor="svm", arguments=(Compound() as label,)),)),
-        ) if items:
-            return list(items), label, ("svm",)
-        case "synthetic", (ListTerm(items=items), Compound(functor="for", arguments=(Compound() as use,))) if items:
-            return list(items), *_steered(use)
-        case (("classifier" | "regression"), (Compound() as target, ListTerm(items=items))) if items:
-            return list(items), target, ()
-        case "channel", (Compound() as node,):
-            return [node], None, ("identity",)
-        case "channel", (Compound() as node, ListTerm(items=items)) if items:
-            return [node], None, tuple(_use(item) for item in items)
-    raise wrong
+def _parts(term: Compound, kind: type[Kind], reader: _Reader) -> _Parts:
+    places = kind.places(len(term.arguments))
+    read = [_part(place, given, kind.models) for place, given in zip(places, term.arguments, strict=False)]
+    if not read or not all(read):
+        raise reader.wrong("is not written as it should be", f"Write {kind.written()}.")
+    return _Parts(**{name: part for one in read for name, part in one.items()})
 
 
-#: Models that may be named where rows are meant for one.
-_MODELS = ("svm", "classifier", "regression")
+def _part(place: Argument, given: Term, models: tuple[str, ...]) -> dict[str, Any]:
+    """What stands in one place; nothing where something else should.
+
+    for(svm(label(P))) says the same as for(label(P)): a variable's arguments are individuals, not variables.
+    """
+    match place, given:
+        case "variable", Compound():
+            return {"columns": (given,)}
+        case "columns", ListTerm(items=items) if items:
+            return {"columns": tuple(items)}
+        case "target", Compound():
+            return {"target": given}
+        case "uses", ListTerm(items=items) if items:
+            return {"uses": tuple(map(_use, items))}
+        case (("label" | "model"), Compound(functor="for", arguments=(Compound() as use,))):
+            match use:
+                case Compound(functor=model, arguments=(Compound() as label,)) if model in models:
+                    return {"target": label, "within": True, "uses": (model,)}
+            return {"target": use, "within": True} if place == "label" else {}
+    return {}
 
 
 def _use(term: Term) -> str:
@@ -211,6 +204,7 @@ class _Reader:
 
     request: Request
     network: Network
+    kind: type[Kind]
 
     def wrong(self, what: str, way_out: str) -> PlanError:
         shown = f"{self.request.position}{self.request.name}: {show(self.request.term)}"
@@ -277,7 +271,7 @@ class _Reader:
         dataset = self.request.requirement.dataset
         own = self._of_everybody(name, dataset)
         several = any(node.rows != 1 or node.row_table is not None for node in own)
-        if several and not (isinstance(self.request.term, Compound) and self.request.term.functor == "synthetic"):
+        if several and not self.kind.several_rows:
             raise self.wrong(*_one_row(name, own[0]))
         self._check_own(name, own)
         if any(node.probabilities and node.expression is None for node in own):

@@ -21,6 +21,7 @@ from sfumato.questions.moves import Corner, Moves
 from sfumato.questions.question import Basis, Label, Numbers, Question
 from sfumato.questions.sum import Sum
 from sfumato.questions.sums import Entry, Sums
+from sfumato.questions.ways import Ways
 
 __all__ = ["KINDS", "Bought", "power_axis"]
 
@@ -56,7 +57,18 @@ class Bought(Question):
     (256.0, 512.0)
     """
 
-    form: ClassVar[Form] = Form("bought", (), "a mean or a sum between bounds that are bought", "bought", "bought")
+    form: ClassVar[Form] = Form(
+        "bought",
+        (),
+        "a mean or a sum between bounds that are bought",
+        "bought",
+        Ways(
+            "bought",
+            {"bounds": "bounds first, then what is clipped to them"},
+            ("sfumato.run.publish_bought",),
+            summed=True,
+        ),
+    )
     proof: ClassVar[str] = "private_ranges"
     only_drawn: ClassVar[bool] = True
     drawn_as_sums: ClassVar[bool] = True

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from sfumato.questions.ways import AGGREGATE, Ways
+
 __all__ = ["Form", "Place"]
 
 #: name: what it is called. value, values: variables that are added up. cells: variables that are sorted into cells.
@@ -43,8 +45,7 @@ class Form:
     usages: tuple[tuple[Place, ...], ...]
     help: str
     method: str
-    #: Which ways to publish it prefer/2 and forbid/2 may name: a row of lang.vocabulary.WAYS.
-    ways: str = "aggregate"
+    ways: Ways = AGGREGATE
 
     @property
     def texts(self) -> dict[str, str]:

@@ -15,6 +15,7 @@ from sfumato.questions.intervals import Figure, NoiseLaw
 from sfumato.questions.moves import Moves
 from sfumato.questions.question import Label, Numbers, Question
 from sfumato.questions.sums import Entry, Sums
+from sfumato.questions.ways import Ways
 
 __all__ = ["FoundGroups"]
 
@@ -36,7 +37,12 @@ class FoundGroups(Question):
         (("name", "cells", "goal"),),
         "which values of a text occur often enough to be named, with their counts",
         "groups",
-        "groups",
+        Ways(
+            "groups",
+            {"named": "values that enough people have, with noisy counts"},
+            ("sfumato.run.publish_groups",),
+            numbers="values that nobody listed",
+        ),
     )
     of_expectations: ClassVar[bool] = False
     only_drawn: ClassVar[bool] = True

@@ -28,6 +28,7 @@ from sfumato.questions.intervals import NORMAL_95, Figure, NoiseLaw
 from sfumato.questions.moves import Moves
 from sfumato.questions.question import Basis, Label, Numbers, Question
 from sfumato.questions.sums import Entry, Sums
+from sfumato.questions.ways import NOISE, Ways
 
 __all__ = ["LAPLACE_95", "Median", "Quantile", "Quantiles", "strategy_of"]
 
@@ -38,6 +39,12 @@ _PLACES, _FEWEST_PLACES = 1 << 16, 1 << 12
 _BRANCHES = 16
 #: Coefficients of the strategy are multiples of this, so that what is drawn is exact.
 _UNIT = 1 << 20
+_WAYS = Ways(
+    "quantile",
+    {"joint": "all quantiles of a variable drawn together", "central": "noise on cumulative counts", **NOISE},
+    ("sfumato.run.publish_quantiles",),
+    numbers="quantiles",
+)
 #: The 95 % point of any sum of Laplace variables lies between 1.96 and 2.12 of its deviations.
 LAPLACE_95 = 2.1184
 
@@ -468,7 +475,7 @@ class Quantile(Quantiles):
         (("name", "value", "goal", "numbers"), ("name", "value", "goal", "numbers", "groups")),
         "the values below which given shares of the rows lie",
         "quantile",
-        "quantile",
+        _WAYS,
     )
 
     @property
@@ -490,7 +497,7 @@ class Median(Quantiles):
         (("name", "value", "goal"), ("name", "value", "goal", "groups")),
         "the value below which half of the rows lie",
         "median",
-        "quantile",
+        _WAYS,
     )
 
     @property

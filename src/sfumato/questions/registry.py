@@ -1,39 +1,55 @@
-"""Every question there is, found by looking: a file in this folder with a final class is all it takes.
+"""Every question and every kind of publication, found by looking: a file with a final class is all it takes.
 
 In:   nothing.
-Out:  QUESTIONS by functor; `question_from_dict`.
-Not here: what they are (their own files).
+Out:  QUESTIONS and KINDS by functor; the WAYS of all of them by name; `question_from_dict`.
+Not here: what they are (their own files, here and in kinds/).
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, TypeVar
 
 from sfumato.errors import InputError
+from sfumato.questions.kind import Kind
 from sfumato.questions.question import Question
+from sfumato.questions.ways import VARIABLE, Ways
 
-__all__ = ["QUESTIONS", "question_from_dict"]
+__all__ = ["KINDS", "QUESTIONS", "WAYS", "kind_called", "question_from_dict"]
 
-
-def _found() -> dict[str, type[Question]]:
-    found: dict[str, type[Question]] = {}
-    package = import_module("sfumato.questions")
-    for module in iter_modules(package.__path__):
-        if module.name == "registry":
-            continue
-        for one in vars(import_module(f"sfumato.questions.{module.name}")).values():
-            if inspect.isclass(one) and issubclass(one, Question) and not inspect.isabstract(one):
-                found[one.form.functor] = one
-    return dict(sorted(found.items()))
+Noun = TypeVar("Noun")
 
 
-_ALL: dict[str, type[Question]] = _found()
+def _found(package: str, noun: type[Noun]) -> Iterator[type[Noun]]:
+    for module in iter_modules(import_module(package).__path__):
+        if module.name != "registry":
+            for one in vars(import_module(f"{package}.{module.name}")).values():
+                if inspect.isclass(one) and issubclass(one, noun) and one is not noun and not inspect.isabstract(one):
+                    yield one
+
+
+_ALL: dict[str, type[Question]] = dict(
+    sorted({one.form.functor: one for one in _found("sfumato.questions", Question)}.items())
+)
 #: What a study can write; others stand in for these where it says so elsewhere.
 QUESTIONS: dict[str, type[Question]] = {name: one for name, one in _ALL.items() if one.form.usages}
+#: What publish/3 may name beside a variable and a question.
+KINDS: dict[str, type[Kind]] = dict(
+    sorted({one.functor: one for one in _found("sfumato.questions.kinds", Kind)}.items())
+)
+#: By what is published: one value per individual, a sum, an answer that is drawn itself, a kind.
+WAYS: dict[str, Ways] = {
+    one.name: one
+    for one in (VARIABLE, *(one.form.ways for one in _ALL.values()), *(one.ways for one in KINDS.values()))
+}
+
+
+def kind_called(name: str) -> type[Kind]:
+    """The kind of that name; of an answer that is drawn itself, one that has nothing special."""
+    return KINDS.get(name, Kind)
 
 
 def question_from_dict(record: Mapping[str, Any]) -> Question:

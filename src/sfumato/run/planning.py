@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.lang.deadline import planning
-from sfumato.lang.term import indicator
-from sfumato.lang.vocabulary import PUBLICATION_FORMS
+from sfumato.lang.vocabulary import published_kind
 from sfumato.plan.make import make_plan as plan_with
 from sfumato.plan.make import network_of
 
@@ -46,10 +45,11 @@ def make_plan(
 
 def _strategies(network: Network) -> Sequence[Strategy]:
     """The strategies for tables, models and channels; their estimators are imported where one of these is published."""
-    others = any(indicator(one.what) in PUBLICATION_FORMS for one in network.publications)
-    ways = {node.question.form.ways for node in network.aggregates} - {"aggregate"}
-    if not others and not ways:
+    kinds = {kind for one in network.publications if (kind := published_kind(one.what)) is not None}
+    ways = {*(node.question.form.ways for node in network.aggregates), *(kind.ways for kind in kinds)}
+    found = sorted(one.name for one in ways if one.homes)
+    if not found:
         return ()
-    from sfumato.run import publish
+    from sfumato.run.publish import strategies_of
 
-    return publish.STRATEGIES if others else publish.strategies_of(*sorted(ways))
+    return strategies_of(*found)

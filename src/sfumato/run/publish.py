@@ -9,10 +9,11 @@ Proof: docs/proofs/portions.md
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from inspect import isclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,8 +25,9 @@ from sfumato.network.evaluate import ID, Values
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Plan
 from sfumato.questions.question import Question
-from sfumato.questions.registry import question_from_dict
+from sfumato.questions.registry import WAYS, kind_called, question_from_dict
 from sfumato.questions.sums import Sums
+from sfumato.questions.ways import Ways
 from sfumato.run.publish_base import Performed, Publisher, column_of
 
 __all__ = [
@@ -45,33 +47,25 @@ if TYPE_CHECKING:
 #: Whole numbers beyond 64 bits.
 #: Of what a question reads that is drawn itself.
 _TYPES = {"sum": pa.decimal128(38, 0), "count": pa.int64(), "text": pa.string()}
-#: Where the strategies for each kind live; they are imported when one is planned or carried out.
-_HOMES: dict[str, tuple[str, ...]] = {
-    "table": ("tables.GaussianTable", "tables.LaplaceTable", "tables.ObfuscatedTable"),
-    "synthetic": ("synthetic.Pairs", "synthetic.Tree", "synthetic.Rounds"),
-    "classifier": (
-        *("learning.ObjectivePublisher", "learning.Svm", "learning.Kernel", "learning.Equilibrium", "learning.Points"),
-        *("steps.LogisticSteps", "steps.HingeSteps"),
-    ),
-    "regression": ("learning.Regression",),
-    "outliers": ("learning.Outliers",),
-    "channel": ("channel.TailoredChannel",),
-    "quantile": ("quantiles.JointPlaces", "quantiles.CumulativeCounts"),
-    "groups": ("groups.NamedGroups",),
-    "bought": ("bought.BoughtBounds",),
-}
 
 
 @cache
 def strategies_of(*kinds: str) -> tuple[Publisher, ...]:
     """The strategies for these kinds of publication; none for an unknown one."""
-    found = [place.split(".") for kind in kinds for place in _HOMES.get(kind, ())]
-    return tuple(getattr(import_module(f"sfumato.run.publish_{home}"), name)() for home, name in found)
+    return tuple(one() for kind in kinds if kind in WAYS for one in _publishers(WAYS[kind]))
+
+
+def _publishers(ways: Ways) -> Iterator[type[Publisher]]:
+    """Whoever is at home where the question or kind says, in the order of its words; imported here."""
+    living = [one for home in ways.homes for one in vars(import_module(home)).values() if isclass(one)]
+    final = [one for one in living if issubclass(one, Publisher) and getattr(one, "__final__", False)]
+    found = {one.name: one for one in final if one.kind == ways.name}
+    return (found[name] for name in sorted(found, key=list(ways.words).index))
 
 
 def __getattr__(name: str) -> Any:
     if name == "STRATEGIES":
-        return strategies_of(*_HOMES)
+        return strategies_of(*WAYS)
     raise AttributeError(name)
 
 
@@ -113,9 +107,8 @@ def _columns(act: Act, values: Values, parts: bool) -> Columns:
     for name, domain in Schema.from_toml(act.parameters["schema"]).columns.items():
         assert isinstance(domain, Interval | Categories)
         read[name] = column_of(table[name].to_numpy(zero_copy_only=False), domain)
-        if act.kind == "synthetic" and name in values.whole:
-            # Rows are invented in the type of their column; the middle of a range, for a cell that should be there, may
-            # lie between two of its numbers.
+        if kind_called(act.kind).keeps_whole and name in values.whole:
+            # The middle of a range, for a cell that should be there, may lie between two of its numbers.
             read[name] = pc.floor(read[name]).cast(pa.int64())  # pyright: ignore[reportAttributeAccessIssue]
     whose = values.identifiers(act.dataset) if rows is None else table[ID].to_numpy(zero_copy_only=False)
     return Columns(act, pa.table(read), whose.tolist())

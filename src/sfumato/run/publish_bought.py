@@ -49,7 +49,7 @@ class BoughtBounds(Publisher):
     """Noisy counts of powers, then a clipped mean or sum."""
 
     name: ClassVar[str] = "bounds"
-    kind: ClassVar[str] = "bought"
+    kind: ClassVar[str] = Bought.form.ways.name
     summed: ClassVar[bool] = True
 
     def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:

@@ -27,6 +27,7 @@ from sfumato.plan.act import Act
 from sfumato.plan.plan import Seen
 from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
+from sfumato.questions.kinds.channel import ChannelKind
 from sfumato.run.publish_base import Performed, Publisher, point_of
 
 __all__ = ["TailoredChannel"]
@@ -44,7 +45,7 @@ class TailoredChannel(Publisher):
     """TailoredNoise on the range of the variable."""
 
     name: ClassVar[str] = "tailored"
-    kind: ClassVar[str] = "channel"
+    kind: ClassVar[str] = ChannelKind.functor
     words: ClassVar[str] = "{columns} of each individual, replaced at random by a value of a public list"
 
     def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:

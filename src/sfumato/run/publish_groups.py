@@ -22,6 +22,7 @@ from sfumato.plan.act import Act
 from sfumato.plan.plan import Seen
 from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
+from sfumato.questions.groups import FoundGroups
 from sfumato.questions.intervals import Figure
 from sfumato.questions.registry import question_from_dict
 from sfumato.run.publish_base import Performed, Publisher, point_of
@@ -35,7 +36,7 @@ class NamedGroups(Publisher):
     """GroupCounts on the values that occur."""
 
     name: ClassVar[str] = "named"
-    kind: ClassVar[str] = "groups"
+    kind: ClassVar[str] = FoundGroups.form.ways.name
 
     def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
         if point_of(guarantee)[1] > 0:

@@ -61,6 +61,9 @@ from sfumato.plan.cell_rules import own_names, renamed, ruled
 from sfumato.plan.plan import Seen
 from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
+from sfumato.questions.kinds.classifier import ClassifierKind
+from sfumato.questions.kinds.outliers import OutliersKind
+from sfumato.questions.kinds.regression import RegressionKind
 from sfumato.run.publish_base import Performed, Publisher, point_of
 from sfumato.run.publish_fair import Expected, expected_fairness, fair_refusal, perform_fair
 
@@ -186,7 +189,7 @@ def _overturned(loss: float) -> float:
 class ClassifierPublisher(LearningPublisher):
     """A classifier whose labels are the declared range of its target. Abstract."""
 
-    kind: ClassVar[str] = "classifier"
+    kind: ClassVar[str] = ClassifierKind.functor
     words: ClassVar[str] = (
         "a classifier of {target} from {columns}: a rule that anybody can apply to anybody. All that it takes from the "
         "data are weights learned with noise"
@@ -380,7 +383,7 @@ class Regression(LearningPublisher):
     """Ridge regression from noisy sums of products."""
 
     name: ClassVar[str] = "sufficient"
-    kind: ClassVar[str] = "regression"
+    kind: ClassVar[str] = RegressionKind.functor
     words: ClassVar[str] = (
         "a regression of {target} on {columns}: a formula that anybody can apply to anybody. All that it takes from "
         "the data are sums with noise"
@@ -440,7 +443,7 @@ class Outliers(LearningPublisher):
     """The noisy centre of the smallest soft ball around the individuals in feature space."""
 
     name: ClassVar[str] = "svdd"
-    kind: ClassVar[str] = "outliers"
+    kind: ClassVar[str] = OutliersKind.functor
     words: ClassVar[str] = (
         "a rule that says from {columns} how unusual somebody is. All that it takes from the data are numbers learned "
         "with noise; who is unusual is not published"

@@ -28,7 +28,7 @@ from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
 from sfumato.questions.intervals import Figure, NoiseLaw
 from sfumato.questions.joint import JointQuestion
-from sfumato.questions.quantile import Quantiles
+from sfumato.questions.quantile import Quantile, Quantiles
 from sfumato.questions.registry import question_from_dict
 from sfumato.questions.sums import Sums
 from sfumato.run.publish_base import Performed, Publisher, point_of
@@ -42,7 +42,7 @@ class JointPlaces(Publisher):
     """JointQuestion on the range of the variable."""
 
     name: ClassVar[str] = "joint"
-    kind: ClassVar[str] = "quantile"
+    kind: ClassVar[str] = Quantile.form.ways.name
 
     def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
         assert isinstance(wanted.question, Quantiles)
@@ -85,7 +85,7 @@ class CumulativeCounts(Publisher):
     """The same question by noise on its sums."""
 
     name: ClassVar[str] = "central"
-    kind: ClassVar[str] = "quantile"
+    kind: ClassVar[str] = Quantile.form.ways.name
 
     def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
         return None

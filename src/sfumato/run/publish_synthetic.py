@@ -28,6 +28,7 @@ from sfumato.plan.cell_rules import own_names
 from sfumato.plan.plan import Seen
 from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
+from sfumato.questions.kinds.synthetic import SyntheticKind
 from sfumato.release.synthetic import SyntheticRelease
 from sfumato.release.synthetic.page import marginals_page
 from sfumato.release.synthetic.plans import Forecast
@@ -61,7 +62,7 @@ PEOPLE = "id"
 class SyntheticPublisher(Publisher):
     """One of the plans. Abstract."""
 
-    kind: ClassVar[str] = "synthetic"
+    kind: ClassVar[str] = SyntheticKind.functor
     words: ClassVar[str] = (
         "a table of invented rows with {columns}: no row stands for anybody. All that they take from the data are "
         "counts with noise, which are published beside them"

@@ -33,6 +33,7 @@ from sfumato.plan.cell_rules import own_names, renamed
 from sfumato.plan.plan import Seen
 from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
+from sfumato.questions.kinds.table import TableKind
 from sfumato.release import GaussianRelease, LaplaceRelease
 from sfumato.release.budget import Share, response_loss, split
 from sfumato.release.label import label_act
@@ -55,7 +56,7 @@ _RECORDS_PER_SECOND = 200_000.0
 class TablePublisher(Publisher):
     """Noise of one law on the numbers of a record, random answers for its categories. Abstract."""
 
-    kind: ClassVar[str] = "table"
+    kind: ClassVar[str] = TableKind.functor
     words: ClassVar[str] = (
         "a table with {columns} of each individual. Every number has noise of its own, every category is an answer "
         "drawn at random"
@@ -218,7 +219,7 @@ class ObfuscatedTable(Publisher):
     """ObfuscatedRelease keeps statistics of the table exactly and promises nothing: listed, never chosen."""
 
     name: ClassVar[str] = "obfuscation"
-    kind: ClassVar[str] = "table"
+    kind: ClassVar[str] = TableKind.functor
 
     def accepts(self, wanted: Wanted, guarantee: Guarantee) -> str | None:
         return "it has no guarantee, and the study promises one"

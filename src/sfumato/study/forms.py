@@ -1,7 +1,7 @@
 """The questions one can ask in Python: methods, their arguments, their help and their text, read off the language.
 
-In:   the forms of questions/ (one a question) and the language's publication forms.
-Out:  FORMS, by the name of the method. A question that is added to questions/ appears here by itself.
+In:   the forms of questions/ (one a question) and its kinds of publication.
+Out:  FORMS, by the name of the method. What is added to questions/ appears here by itself.
 Not here: the methods (study/builder.py), what a question means (questions/).
 """
 
@@ -20,11 +20,11 @@ from sfumato.core.domain import Categories, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.term import Compound, ListTerm, Number, show
-from sfumato.lang.vocabulary import PUBLICATION_FORMS
 from sfumato.questions.form import Form as Written
 from sfumato.questions.form import Place
+from sfumato.questions.kind import Argument, Kind
 from sfumato.questions.question import Question
-from sfumato.questions.registry import QUESTIONS
+from sfumato.questions.registry import KINDS, QUESTIONS
 from sfumato.study.formula import DeclaredColumn, moment_of
 
 __all__ = ["FORMS", "ActMethod", "Asking", "BuilderMethod", "Option", "Questioned", "builder_method", "signature_of"]
@@ -281,11 +281,16 @@ def _whole(given: Any) -> int:
 @final
 @dataclass(frozen=True)
 class ActMethod(BuilderMethod):
-    """What publish/3 names beside a question. `template` is filled with column, columns and the written options."""
+    """What publish/3 names beside a question, written as its kind says."""
 
-    words: tuple[str, ...] = ()  # functor/arity that the language must have
-    template: str = ""
-    writers: tuple[tuple[str, Callable[[Any, Asking], str]], ...] = ()
+    kind: type[Kind] = Kind
+
+    @classmethod
+    def of(cls, kind: type[Kind]) -> ActMethod:
+        places = {place for _, usage in kind.usages for place in usage}
+        features = [_FEATURES] if {"target", "columns"} <= places else []
+        options = (*features, *(option for place, option in _ACT_OPTIONS.items() if place in places))
+        return cls(kind.method, kind.help, kind.subject, options, kind)
 
     @property
     def chosen(self) -> bool:
@@ -303,52 +308,45 @@ class ActMethod(BuilderMethod):
         return ""
 
     def shown(self, asking: Asking) -> str:
-        names = [show(column.variable) for column in asking.columns]
-        written = {name: write(asking.options[name], asking) for name, write in self.writers}
-        return self.template.format(column=names[0], columns=", ".join(names), **written)
+        labelled = asking.options.get("label") is not None
+        usage = next(one for _, one in self.kind.usages if labelled == ("label" in one))
+        return f"{self.kind.functor}({', '.join(self._text(place, asking) for place in usage)})"
+
+    def _text(self, place: Argument, asking: Asking) -> str:
+        match place:
+            case "columns":
+                return _variables(asking.columns if _FEATURES not in self.options else _features(asking))
+            case "label":
+                return f"for({show(_label(asking).variable)})"
+            case "uses":
+                given = asking.options["uses"]
+                return f"[{', '.join(show(Compound(word)) for word in ([given] if isinstance(given, str) else given))}]"
+        return show(asking.columns[0].variable)
 
 
-def _features(given: Any, asking: Asking) -> str:
+_FEATURES = Option("features", required=True)
+_ACT_OPTIONS: dict[Argument, Option] = {"label": Option("label"), "uses": Option("uses", default=("identity",))}
+
+
+def _features(asking: Asking) -> list[DeclaredColumn]:
+    given = asking.options["features"]
     names = [given] if isinstance(given, str) else list(given or ())
     if not names:
         raise InputError("features= must name at least one column")
-    return ", ".join(show(asking.find(name).variable) for name in names)
+    return [asking.find(name) for name in names]
 
 
-def _label(given: Any, asking: Asking) -> str:
-    if given is None:
-        return ""
-    if given not in [column.name for column in asking.columns]:
-        raise InputError(f"the label {given!r} must be one of the columns")
-    return f", for({show(asking.find(given).variable)})"
+def _label(asking: Asking) -> DeclaredColumn:
+    label = asking.options["label"]
+    if label not in [column.name for column in asking.columns]:
+        raise InputError(f"the label {label!r} must be one of the columns")
+    return asking.find(label)
 
-
-def _uses(given: Any, asking: Asking) -> str:
-    return ", ".join(show(Compound(word)) for word in ([given] if isinstance(given, str) else given))
-
-
-_FEATURES = (Option("features", required=True),)
-_PUBLISHED = (
-    ActMethod("synthetic", "Invented rows that keep means, tables and the link to a label.", "columns",
-              (Option("label"),), ("synthetic/1", "synthetic/2"), "synthetic([{columns}]{label})",
-              (("label", _label),)),
-    ActMethod("classifier", "A private model that predicts a category from other columns.", "any", _FEATURES,
-              ("classifier/2",), "classifier({column}, [{features}])", (("features", _features),)),
-    ActMethod("regression", "A private linear model that predicts a number from other columns.", "number", _FEATURES,
-              ("regression/2",), "regression({column}, [{features}])", (("features", _features),)),
-    ActMethod("outliers", "A private description of what is usual, to tell what is not.", "numbers", (),
-              ("outliers/1",), "outliers([{columns}])"),
-    ActMethod("rows", "Every person's row with noise in each cell, without identifiers.", "columns", (),
-              ("table/1",), "table([{columns}])"),
-    ActMethod("channel", "Every person's value through one channel designed for these uses.", "number",
-              (Option("uses", default=("identity",)),), ("channel/2",), "channel({column}, [{uses}])",
-              (("uses", _uses),)),
-)  # fmt: skip
 
 #: By the name of the method.
 FORMS: dict[str, BuilderMethod] = {
     **{method_of(kind.form): Questioned.of(kind) for kind in QUESTIONS.values()},
-    **{one.method: one for one in _PUBLISHED if all(word in PUBLICATION_FORMS for word in one.words)},
+    **{kind.method: ActMethod.of(kind) for kind in KINDS.values() if kind.method},
 }
 
 

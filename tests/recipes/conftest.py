@@ -1,0 +1,3 @@
+"""What follows a recipe adds to the house wherever it is imported: these are run in processes of their own."""
+
+collect_ignore = ["follow.py", "follow_kind.py", "follow_mechanism.py", "publish_favourite.py"]
