@@ -172,13 +172,14 @@ def _aims(spec: Spec) -> Iterator[Problem]:
             yield _problem(spec, "twice", message, one.position, "Keep one of them.")
         seen.add(one.publication)
         kinds = {_ways(spec, what) for what in published.get(one.publication, [])}
-        for kind in sorted(kind.name for kind in kinds if not kind.numbers):
+        for kind in sorted((kind for kind in kinds if not kind.numbers), key=lambda kind: kind.name):
+            what = kind.unforetold or f"a {kind.name}, which has no interval"
             yield _problem(
                 spec,
                 "no-interval",
-                f"{one.publication} publishes a {kind}, which has no interval that could be within {one.half_width:g}",
+                f"{one.publication} publishes {what}: nothing foretells whether it is within {one.half_width:g}",
                 one.position,
-                "Take the line out, or publish a number.",
+                "Take the line out, or publish a number whose range is public.",
             )
 
 

@@ -7,6 +7,7 @@ Not here: what the question is (questions/), its sums (network/totals.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -42,6 +43,15 @@ class AggregateNode:
     def parents(self) -> tuple[str, ...]:
         """The nodes of an individual it reads."""
         return tuple(dict.fromkeys((*self.question.variables, *sorted(self.condition.references()))))
+
+    @property
+    def assumed_share(self) -> float:
+        """Contributions a person is taken to make: 1, or √N of at most N rows; half of that under a condition.
+
+        √N is a factor of √N from both ends, one row each and N rows each. For predictions only.
+        """
+        rows = math.sqrt(self.question.rows)
+        return rows if self.question.everybody or (self.row_table and self.condition.trivial) else rows / 2
 
 
 def tables_together(nodes: Iterable[AggregateNode]) -> tuple[Family, ...]:

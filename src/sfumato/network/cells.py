@@ -278,6 +278,11 @@ def _words_of(domain: Categories) -> str:
     return sql_words(map(str, domain.values))
 
 
+#: How the engine's types of days and times of day begin.
+_CALENDAR = ("DATE", "TIME")
+_AS_DAYS = "Dates('2020-01-01', '2024-12-31') or Times(…) in Python, date(2020, 1, 1) and the like in the language"
+
+
 def _check_type(node: Node, column: str, kind: str, family: Collection[str], need: str) -> None:
     plain = plain_type(kind)
     if plain not in family:
@@ -290,6 +295,8 @@ def _check_type(node: Node, column: str, kind: str, family: Collection[str], nee
 
 def _kind_told(plain: str) -> str:
     """The engine's type as a reader of tables calls it."""
+    if plain.startswith(_CALENDAR):
+        return "days or times"
     if plain in _WORDS - {"BOOLEAN"}:
         return "text"
     if plain in ("FLOAT", "DOUBLE", "DECIMAL"):
@@ -302,10 +309,13 @@ def _kind_told(plain: str) -> str:
 def _other_type(node: Node, column: str, plain: str) -> str:
     """What to do about a column of another type: its type is public, its cells are not looked at."""
     domain = node.domain
+    if isinstance(domain, Interval) and not domain.calendar and plain.startswith(_CALENDAR):
+        return f"Declare days or times: {_AS_DAYS}."
     if isinstance(domain, Interval) and not domain.calendar and plain in _WORDS:
         return (
             "Make numbers of it, of which what cannot be read is absent: pd.to_numeric(frame[…], errors='coerce') in "
-            f"pandas, TRY_CAST({sql_name(column)} AS DOUBLE) in DuckDB; or declare a list of categories."
+            f"pandas, TRY_CAST({sql_name(column)} AS DOUBLE) in DuckDB; or declare a list of categories, or "
+            f"where they are days or times, {_AS_DAYS}."
         )
     if isinstance(domain, Categories) and plain == "BOOLEAN":
         return "Declare truth values: bool in Python, boolean in the language; or convert the column to text."

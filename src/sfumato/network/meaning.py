@@ -168,7 +168,8 @@ def mean_of(network: Network, node: AggregateNode | Node) -> str | None:
     ]
     if not rules or not isinstance(node, AggregateNode):
         return f"Where a person has several rows: {'; '.join(rules)}." if rules else None
-    kind = "rows, no more than the limit of each person" if node.question.rows > 1 else "persons, not rows"
+    rows = node.question.rows > 1 and not node.question.counts_persons
+    kind = "rows, no more than the limit of each person" if rows else "persons, not rows"
     return f"This number and its interval are about {kind}: {'; '.join(rules)}. {_NO_INTERVAL}"
 
 

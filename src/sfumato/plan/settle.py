@@ -197,13 +197,8 @@ class Settling:
         return self.sizes[name] if name in self.sizes else self.size * self.assumed_share(name)
 
     def assumed_share(self, name: str) -> float:
-        """Contributions a person is taken to make: 1, or √N of at most N rows; half of that under a condition.
-
-        √N is a factor of √N from both ends, one row each and N rows each.
-        """
-        node = self.aggregates[name]
-        rows = math.sqrt(node.question.rows)
-        return rows if node.question.everybody or (node.row_table and node.condition.trivial) else rows / 2
+        """Contributions a person is taken to make."""
+        return self.aggregates[name].assumed_share
 
     def unit_of(self, name: str) -> float:
         """The scale on which errors of a node are compared with those of others: the width of what it can be.

@@ -56,6 +56,8 @@ class Wanted:
     group_domain: Categories | None = None
     #: What goes along with models and invented rows, whose readers have cells of their own.
     cells: Cells = field(default_factory=dict)
+    #: How many contributions one individual is taken to make to the question.
+    share: float = 1.0
 
     @property
     def name(self) -> str:
@@ -95,7 +97,8 @@ def wanted_of(request: Request, network: Network) -> Wanted:
     asked = next((node for node in network.aggregates if (node.name,) == request.nodes), None)
     if asked is not None and show(term) == asked.name:
         question = asked_of(asked)
-        return Wanted(request, question.form.ways.name, (asked.name,), (), question=question)
+        share = asked.assumed_share
+        return Wanted(request, question.form.ways.name, (asked.name,), (), question=question, share=share)
     kind = KINDS.get(term.functor) if isinstance(term, Compound) else None
     if not isinstance(term, Compound) or kind is None or not kind.ways.homes:
         known = "; ".join(one.written() for one in KINDS.values() if one.ways.homes)

@@ -67,6 +67,7 @@ class Bought(Question):
             {"bounds": "bounds first, then what is clipped to them"},
             ("sfumato.run.publish_bought",),
             summed=True,
+            unforetold="a number between bounds that are bought with it, its error is foretold in their width alone",
         ),
     )
     proof: ClassVar[str] = "private_ranges"

@@ -47,6 +47,7 @@ class FoundGroups(Question):
     of_expectations: ClassVar[bool] = False
     only_drawn: ClassVar[bool] = True
     of_texts: ClassVar[bool] = True
+    counts_persons: ClassVar[bool] = True
 
     @property
     def is_number(self) -> bool:

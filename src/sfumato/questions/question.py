@@ -72,6 +72,8 @@ class Question(ABC):
     has_places: ClassVar[bool] = False
     #: Whether its cells are the texts that occur, of which no list is public.
     of_texts: ClassVar[bool] = False
+    #: Whether a person counts once in each of its numbers, however many rows she has.
+    counts_persons: ClassVar[bool] = False
     #: Whether it asks for a place among the values: of days it is a day.
     locates: ClassVar[bool] = False
 

@@ -25,6 +25,8 @@ class Ways:
     summed: bool = False
     #: Of numbers with an interval: what they are called. All else is "a table", "a channel".
     numbers: str = ""
+    #: What it is, where no error of it is foretold that somebody could ask for; empty: it has no interval at all.
+    unforetold: str = ""
 
     @property
     def called(self) -> str:

@@ -59,7 +59,7 @@ class BoughtBounds(Publisher):
         question = _question(wanted.question)
         counts, numbers = _noises(question, guarantee, wanted.request.adjacency)
         pure = isinstance(numbers, Laplace)
-        rows = size if question.everybody else size * question.rows / 2
+        rows = size * wanted.share
         law = _law(numbers).times(_moved(question, -0.5, 0.5, pure))
         pairs = question.predicted(law, rows, pure)
         least = _threshold(question, counts)

@@ -67,7 +67,7 @@ class JointPlaces(Publisher):
     def _asked(wanted: Wanted, guarantee: Guarantee, size: float) -> JointQuestion:
         question = wanted.question
         assert isinstance(question, Quantiles)
-        rows = size if question.everybody else size * question.rows / 2
+        rows = size * wanted.share
         return JointQuestion(question, point_of(guarantee)[0], wanted.request.adjacency, float(rows))
 
     def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
@@ -94,7 +94,7 @@ class CumulativeCounts(Publisher):
         question = wanted.question
         assert isinstance(question, Quantiles)
         noise = _noise(question, guarantee, wanted.request.adjacency)
-        rows = size if question.everybody else size * question.rows / 2
+        rows = size * wanted.share
         pure = isinstance(noise, Laplace)
         law = NoiseLaw(laplace=(noise.scale,)) if pure else NoiseLaw(noise.scale**2)
         numbers = question.predicted(law, rows, pure)
