@@ -291,7 +291,10 @@ def _read_round(path: Path) -> StatisticRound:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: the round cannot be read. Nothing was run.") from error
+        raise InputError(
+            f"{path}: no round can be read there. Give the folder that the coordinator made (sfumato coordinate init "
+            "STUDY CARD CARD …) and sent: sfumato centre join FOLDER --as NAME --data TABLES. Nothing was run."
+        ) from error
     found = Round.from_dict(record)
     if not isinstance(found, StatisticRound):
         raise InputError(f"{path} is a study's round: give its folder. Nothing was run.")

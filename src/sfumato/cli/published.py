@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sfumato.core.calendar import UNITS, told_names
 from sfumato.evidence.beside import shared_sentences
 from sfumato.plan.about import weak_promises
 from sfumato.plan.plan import Plan
@@ -52,19 +53,21 @@ def _lines(one: Published) -> Iterator[tuple[str, str, str, str]]:
     rows = one.values.slice(0, _MOST).to_pylist()
     several = len(set(one.values["node"].to_pylist())) > 1
     for row in rows:
-        about = row["part"] or (row["node"] if several else "") or _cell(row)
-        value, low, high = (_shown(row[name]) for name in _NUMBERS)
+        names = next((told_names(unit) for unit in UNITS if told_names(unit)[1] in row), _NUMBERS)
+        about = row["part"] or (row["node"] if several else "") or _cell(row, names)
+        value, low, high = (_shown(row[name]) for name in names)
         yield str(about), value, low, high
     if one.values.num_rows > len(rows):
         yield f"… and {one.values.num_rows - len(rows):,} more in its file", "", "", ""
 
 
-def _cell(row: dict[str, Any]) -> str:
+def _cell(row: dict[str, Any], numbers: tuple[str, ...]) -> str:
     """The columns between a number's name and its value, such as the share of a quantile."""
-    return ", ".join(
-        f"{name} = {cell}" for name, cell in row.items() if isinstance(cell, str) and cell and name != "node"
-    )
+    cells = {name: cell for name, cell in row.items() if name not in ("node", *numbers)}
+    return ", ".join(f"{name} = {cell}" for name, cell in cells.items() if isinstance(cell, str) and cell)
 
 
 def _shown(number: Any) -> str:
-    return "–" if number is None else f"{number:,}" if isinstance(number, int) else f"{number:,.6g}"
+    if number is None or isinstance(number, str):  # a day or a time of day
+        return number or "–"
+    return f"{number:,}" if isinstance(number, int) else f"{number:,.6g}"

@@ -115,6 +115,8 @@ def next_command(
         return f"at each centre `sfumato centre init NAME`, then {cards}"
     place = study.parent
     said += [word for option, given in options.items() if given is not None for word in (option, str(given))]
+    # What a centre publishes inside is paid from the account that pays for its part in rounds.
+    said += ["--ledger", f"{inside}/ledger.db"] if (inside := options.get("--inside")) is not None else []
     words = ["sfumato", "run", str(study), "--data", str(data or place), "--out", str(place / "published")]
     return shlex.join([*words, *said])
 

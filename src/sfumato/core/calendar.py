@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-__all__ = ["Unit", "number_of_day", "number_of_time", "shown", "told"]
+__all__ = ["UNITS", "Unit", "number_of_day", "number_of_time", "shown", "told", "told_names"]
 
 #: What a number stands for where it stands for no number.
 Unit = Literal["date", "time"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
 
 _START = date(1970, 1, 1)
 _DAY = 86_400
@@ -65,6 +66,11 @@ def shown(number: float, unit: str) -> str:
     return f"{number:g}"
 
 
+def told_names(unit: str) -> tuple[str, str, str]:
+    """The columns of `told`."""
+    return unit, f"{unit}_low", f"{unit}_high"
+
+
 def told(value: float, low: float, high: float, unit: str) -> dict[str, str]:
     """The columns that tell a number and its interval as days or times; the ends rounded outwards.
 
@@ -74,4 +80,4 @@ def told(value: float, low: float, high: float, unit: str) -> dict[str, str]:
     if not unit:
         return {}
     ends = math.floor(low) if math.isfinite(low) else low, math.ceil(high) if math.isfinite(high) else high
-    return {unit: shown(value, unit), f"{unit}_low": shown(ends[0], unit), f"{unit}_high": shown(ends[1], unit)}
+    return dict(zip(told_names(unit), (shown(one, unit) for one in (value, *ends)), strict=True))

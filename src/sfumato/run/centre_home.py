@@ -43,7 +43,10 @@ def new_key(path: Path) -> Ed25519PrivateKey:
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:
-        raise InputError(f"{path} exists; a key is never overwritten. Give another name.") from error
+        raise InputError(
+            f"{path} exists, and a key is never overwritten. If it is yours it serves again, and so does the card that "
+            "was made with it: send that one. For another party, give another name. Nothing was made."
+        ) from error
     except OSError as error:
         raise InputError(f"{path} cannot be written ({type(error).__name__}). Nothing was made.") from error
     with os.fdopen(handle, "wb") as file:
@@ -131,7 +134,10 @@ class RoundFolder:
     ) -> RoundFolder:
         """Plans the study, or one of its steps, and writes all that the centres need to derive the plan again."""
         if folder.exists():
-            raise InputError(f"{folder} exists: give a new folder with --out. Nothing was made.")
+            raise InputError(
+                f"{folder} exists: write the same command with a new folder, such as --out {folder}-2; or carry out "
+                f"the round that is there: sfumato run {study} --centres {folder} --out published. Nothing was made."
+            )
         plan = plan_study(study, None, sizes, at)
         agreed = study_round(plan, [card.centre for card in cards], sizes)
         assert plan.network is not None
