@@ -14,6 +14,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,7 +26,7 @@ from sfumato.lang.load import examine
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, ListTerm, show
 from sfumato.study.call import StudyCall, known_form, word_of
-from sfumato.study.caller import Mark, here, plan_error, refused, study_error
+from sfumato.study.caller import Mark, here, in_own_words, plan_error, refused, study_error
 from sfumato.study.data import file_name
 from sfumato.study.forms import FORMS, builder_method
 from sfumato.study.formula import DeclaredColumn, constant_of, formula_of
@@ -95,6 +96,7 @@ class Study(Shown):
 
     # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────
 
+    @in_own_words
     def table(
         self,
         name: str,
@@ -146,6 +148,7 @@ class Study(Shown):
             unsaid={**parts.unsaid, **(_places(declared) if missing is None else {})},
         )
 
+    @in_own_words
     def derive(self, name: str, formula: str, low: float | None = None, high: float | None = None) -> Study:
         """A column computed from others, person by person: `.derive("bmi", "kilos / metres ** 2", 10, 60)`.
 
@@ -176,6 +179,7 @@ class Study(Shown):
 
     # ── who may learn how much ───────────────────────────────────────────────────────────────────────────────────────
 
+    @in_own_words
     def promise(
         self,
         reader: str,
@@ -214,6 +218,7 @@ class Study(Shown):
         lines += [f"decided_by({show(name)}, {said_text(decided_by)})."] if decided_by else []
         return self._with(call.mark, lines, promises={**parts.promises, reader: name})
 
+    @in_own_words
     def together(self, *readers: str) -> Study:
         """These readers may put together what they see; the plan then holds against all of them at once."""
         call = self._call(f".together({', '.join(map(repr, readers))})")
@@ -223,6 +228,7 @@ class Study(Shown):
             raise refused(call.mark, "it takes two readers to put something together.")
         return self._with(call.mark, [f"collude({show(ListTerm(tuple(Compound(one) for one in readers)))})."])
 
+    @in_own_words
     def fair(
         self, name: str, *, between: str, gap: float, on: str, confidence: float, measure: str = "demographic_parity"
     ) -> Study:
@@ -241,6 +247,7 @@ class Study(Shown):
 
     # ── what is asked ────────────────────────────────────────────────────────────────────────────────────────────────
 
+    @in_own_words
     def ask(
         self,
         method: str,
@@ -354,6 +361,8 @@ class Study(Shown):
         from sfumato.study.planned import StudyPlan
 
         spec = self.spec
+        if size is not None and (isinstance(size, bool) or not isinstance(size, Real) or not size < _MOST_PEOPLE):
+            raise InputError(f"size is a number of people, such as 150_000, and {size!r} is none. Nothing was planned.")
         sizes = {} if size is None else {self._parts.people: float(size)}
         try:
             return StudyPlan(self, make_plan(spec, public, sizes=sizes), size)
@@ -447,6 +456,10 @@ class Study(Shown):
             if column.name not in self._parts.grouped and isinstance(column.domain, Categories):
                 lines += [f"{listing(column)}({show(constant_of(value))})." for value in column.domain.values]
         return lines
+
+
+#: More than there are.
+_MOST_PEOPLE = 10**12
 
 
 def _several(given: str | Sequence[str] | Mapping[str, Any]) -> tuple[str, ...]:

@@ -7,22 +7,24 @@ Not here: finding problems (lang/, plan/, study/builder.py).
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from sfumato.errors import PlanError, StudyError
+from sfumato.errors import PlanError, SfumatoError, StudyError
 
 if TYPE_CHECKING:
     from sfumato.lang.problem import Problem
 
-__all__ = ["Mark", "here", "in_callers_words", "plan_error", "refused", "study_error"]
+__all__ = ["Mark", "here", "in_callers_words", "in_own_words", "plan_error", "refused", "study_error"]
 
 _ROOM = str(Path(__file__).parents[1])
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 _NOTHING = "Nothing was planned and nothing was spent."
 
 
@@ -61,6 +63,23 @@ def _place(file: str, line: int) -> str:
 def refused(mark: Mark, sentence: str) -> StudyError:
     """What a call asks for and cannot have."""
     return StudyError(f"{mark}: {sentence} {_NOTHING}")
+
+
+def in_own_words(method: _Method) -> _Method:
+    """The method; what Python itself says of an argument that is no such thing is told at the caller's line."""
+
+    @functools.wraps(method)
+    def told(self: Any, *given: Any, **named: Any) -> Any:
+        try:
+            return method(self, *given, **named)
+        except SfumatoError:
+            raise
+        except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+            first = given[0] if given and isinstance(given[0], str) else "…"
+            call = f".{method.__name__}({first!r})" if first != "…" else f".{method.__name__}(…)"
+            raise refused(here(call), f"an argument is not what it has to be ({error}); see help(Study).") from error
+
+    return cast("_Method", told)
 
 
 def study_error(

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from numbers import Real
 from typing import Any, Literal, final
 
 from sfumato.core.calendar import number_of_day, number_of_time
@@ -178,7 +179,7 @@ class Questioned(BuilderMethod):
             case "groups":
                 return f"by([{', '.join(_group(column, asking.cuts) for column in asking.groups)}])"
             case "numbers":
-                return _numbers(asking.options["numbers"], "a list of numbers is needed")
+                return _numbers(asking.options["numbers"], "give one list of numbers, the smallest first")
         return show(Number(_whole(asking.options[_OPTIONS[place].name])))
 
     def shown(self, asking: Asking) -> str:
@@ -245,7 +246,7 @@ def _edges(column: DeclaredColumn, given: Any, least: int = 2) -> str:
             raise InputError(f"{column.name} has no declared range: give its edges, edges=[…]")
         low, step = column.domain.low, column.domain.width / _BINS
         given = [*(float(f"{low + step * place:.12g}") for place in range(_BINS)), column.domain.high]
-    edges = [_edge(column, edge) for edge in given]
+    edges = [_edge(column, edge) for edge in ([given] if isinstance(given, str) else given)]
     if len(edges) < least or any(first >= second for first, second in pairwise(edges)):
         raise InputError(f"the edges of {column.name} must be at least {_AT_LEAST[least]}")
     unit = column.domain.calendar if isinstance(column.domain, Interval) else ""
@@ -259,12 +260,18 @@ def _edge(column: DeclaredColumn, edge: Any) -> float:
         if number is None:
             raise InputError(f"{edge!r} is no {unit}: the edges of {column.name} are {unit}s")
         return number
-    return float(edge)
+    return _real(edge, f"the edges of {column.name} are one list of numbers, the smallest first, such as [18, 40, 65]")
+
+
+def _real(given: Any, why: str) -> float:
+    if isinstance(given, bool) or not isinstance(given, Real):
+        raise InputError(f"{given!r} is no number: {why}")
+    return float(given)
 
 
 def _numbers(given: Any, why: str) -> str:
-    numbers = [float(one) for one in ([given] if isinstance(given, int | float) else given)]
-    if not numbers:
+    numbers = [_real(one, why) for one in ([given] if isinstance(given, Real | str) else given)]
+    if not numbers or any(first >= second for first, second in pairwise(numbers)):
         raise InputError(why)
     return show(ListTerm(tuple(Number(int(one) if one.is_integer() else one) for one in numbers)))
 

@@ -153,6 +153,8 @@ class _Reading:
                 column = self._column(node)
                 if isinstance(column.domain, Categories) and set(column.domain.values) == {"false", "true"}:
                     return Compound("=", (column.variable, Compound("true")))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr):
+            raise self._no(node, f"joins with {'&' if isinstance(node.op, ast.BitAnd) else '|'}: write and, or, not")
         raise self._no(node, f"is no comparison; write, for example, {self._example(node)}{_of_absent(node)}")
 
     def _comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Term:

@@ -237,6 +237,10 @@ def _range_of(given: Sequence[Any]) -> Interval | None:
         return None
     if all(isinstance(end, (int, float)) for end in given):
         return Interval(*given)
+    if None in given:
+        raise InputError(
+            f"a range has two ends, and {given!r} has one: state a public one, or buy both, Interval.private(0.1)"
+        )
     return Dates(*given) if all(number_of_day(end) is not None for end in given) else None
 
 
