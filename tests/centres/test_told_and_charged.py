@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from centres.small_rounds import granted_accounts, small_round
+from centres.small_rounds import granted_accounts, open_account, small_round
 from sfumato.centres.network import Coordination, coordinate, take_part
 from sfumato.centres.wire import Frame
 from sfumato.errors import RefusedError, RoundFailedError, SfumatoError
@@ -124,3 +124,50 @@ def test_who_joined_and_hung_up_is_told_so_and_nobody_waits_for_the_others(tmp_p
     assert any("broke off" in one and first in one for one in heard)
     for name in (first, second):
         assert not accounts[name].ledger.open_reservations("patients", "patient")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_who_breaks_off_takes_nobody_elses_second_chance(tmp_path: Path, seed, monkeypatch):
+    """One joins and dies, one refuses for want of a grant and comes again with one, one comes late: two are a sum."""
+    monkeypatch.setattr(Coordination, "second_chance", 20.0)
+    agreed, keys, cells = small_round(3, 8, absences=1)
+    agreed, chance = agreed.fresh(), np.random.default_rng(seed)
+    dying, refusing, late = chance.permutation(list(cells)).tolist()
+    granted = granted_accounts(tmp_path, agreed)
+    heard: list[str] = []
+
+    async def schedule():
+        place = asyncio.get_running_loop().create_future()
+
+        async def ready(host, port):
+            place.set_result((host, port))
+
+        async def joined(name, account):
+            return await take_part(
+                *place.result(),
+                approved=agreed,
+                name=name,
+                key=keys[name],
+                cells=cells[name],
+                account=account,
+                patience=60,
+            )
+
+        async def heard_of(word):
+            async with asyncio.timeout(30):
+                while not any(word in one for one in heard):
+                    await asyncio.sleep(0.02)
+
+        leading = asyncio.create_task(coordinate(agreed, ready=ready, join_seconds=60, tell=heard.append))
+        await place
+        await asyncio.gather(joined(refusing, open_account(tmp_path, "empty")), return_exceptions=True)
+        first = asyncio.create_task(joined(dying, granted(dying)))
+        await heard_of(f"{dying} joined")
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        await heard_of(f"{dying} broke off")
+        await asyncio.sleep(1.2)  # twice as long as the coordinator takes to look round
+        return await asyncio.gather(joined(refusing, granted(refusing)), joined(late, granted(late)), leading)
+
+    *_, found = asyncio.run(asyncio.wait_for(schedule(), 90))
+    assert set(found.included) == {refusing, late}

@@ -7,6 +7,7 @@ pandas and shares no code with the runner.
 from __future__ import annotations
 
 import random
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -91,6 +92,34 @@ def test_places_between_the_values_are_found(monkeypatch, planted, instead):
         except AssertionError:
             failed += 1
     assert failed
+
+
+MOMENTS = {
+    "a part of a second": ("time(8, 0), time(9, 0)", ["08:30:00.4"] * 4000, 30600.4),
+    "a second": ("time(8, 0), time(9, 0)", ["08:30:00"] * 4000, 30600.0),
+    "before midnight": ("time(0, 0), time(23, 59)", ["23:58:59.999"] * 4000, 86339.999),
+    "a day": ("date(2020, 1, 1), date(2020, 12, 30)", ["2020-05-19T13:00:00"] * 4000, 18401.0),
+    "no day": ("date(2020, 1, 1), date(2020, 12, 31)", ["soon"] * 4000, 18444.0),
+    "a day before all": ("date(2020, 1, 1), date(2020, 12, 31)", ["1999-01-01"] * 4000, 18262.0),
+}
+
+
+@pytest.mark.parametrize("way", ["joint", "gaussian", "laplace"])
+@pytest.mark.parametrize("kind", MOMENTS)
+def test_the_interval_holds_the_moment_that_everybody_has(kind, way):
+    """As it is read: a time with parts of a second, a day without its hours, and what stands for no day at all."""
+    said, cells, value = MOMENTS[kind]
+    study = f"""
+        source(t, 't.csv'). column(t, id, p(P)). column(t, v, v(P)).
+        rows_per_person(t, 1). missing(t, never). random(v(P)) :- p(P).
+        range(v(P), {said}). dataset(people, domain(P, p(P))).
+        privacy_requirement(o(public), people, {"dp(1)" if way == "laplace" else "dp(1, 0.000001)"}).
+        quantile(q, v(P), p(P), [0.3, 0.5]). publish(x, q, o(public)). prefer(x, [{way}]).
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the curator is told of cells that are no days
+        found = published(study, pd.DataFrame({"id": np.arange(len(cells)), "v": cells}))
+    assert ((found["low"] <= value) & (value <= found["high"])).all()
 
 
 def test_means_of_days_are_no_days():

@@ -179,7 +179,7 @@ class Coordination:
                 asyncio.get_running_loop().call_later(left, self._look_round)
             else:
                 self._complete.set()
-        elif self._late_seconds is not None and len(self._members) == self.round.quorum:
+        elif self._late_seconds is not None and len(self._members) - len(self._gone()) == self.round.quorum:
             asyncio.get_running_loop().call_later(self._late_seconds, self._complete.set)
 
     def _gone(self) -> list[str]:
@@ -197,7 +197,8 @@ class Coordination:
             for name in sorted({*self._gone()} - told):
                 self._tell(f"{name} broke off: it is in no sum of this round")
                 told.add(name)
-            if len(self.round.centres) - len(told | {*self.conductor.declined}) < self.round.quorum and told:
+            final = asyncio.get_running_loop().time() >= self._last_chance  # nobody who refused may come again
+            if told and final and len(self.round.centres) - len(told | {*self.conductor.declined}) < self.round.quorum:
                 return
 
     def _everybody_is_here(self) -> bool:

@@ -129,7 +129,7 @@ class Statistic(ABC):
                 )
             # Nothing is negative in the vectors of a schema, so replacing one is √2; of either sign, 2.
             replaced = 2.0 if self.signed else math.sqrt(2)
-            return self.centre_norm * (replaced if adjacency.relation == "replace-one" else 1.0)
+            return L2(self.centre_norm * (replaced if adjacency.relation == "replace-one" else 1.0))
         if self.centre_norm is not None and norm is not L2:
             # Scaling onto an L2 ball moves no two vectors apart in L2; in L1 it does, up to √length times as far.
             raise PrivacyParameterError(

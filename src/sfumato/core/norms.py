@@ -10,17 +10,42 @@ promise that is not kept. A plain float is taken at its word.
 
 from __future__ import annotations
 
+from numbers import Real
+from typing import ClassVar, Self, final
+
 from sfumato.errors import PrivacyParameterError
 
 __all__ = ["L1", "L2", "Norm", "in_norm"]
 
 
-class L1(float):
-    """A distance in the sum norm: what Laplace noise is measured by."""
+class _Distance(float):
+    """A number of some norm. Abstract. So many times a distance is a distance in the same norm."""
+
+    #: The power of coordinates that adds up.
+    order: ClassVar[int]
+
+    def __mul__(self, times: float) -> Self:
+        return type(self)(float(self) * times) if isinstance(times, Real) else NotImplemented
+
+    __rmul__ = __mul__
 
 
-class L2(float):
+@final
+class L1(_Distance):
+    """A distance in the sum norm: what Laplace noise is measured by.
+
+    >>> type(L1(2.0) * 1.5), 3 * L1(2.0)
+    (<class 'sfumato.core.norms.L1'>, 6.0)
+    """
+
+    order = 1
+
+
+@final
+class L2(_Distance):
     """A distance in the Euclidean norm: what Gaussian noise is measured by."""
+
+    order = 2
 
 
 Norm = type[L1] | type[L2]

@@ -117,13 +117,16 @@ def _kind(
 
 
 def _step_of(spec: Spec, name: str, groups: Sequence[Group]) -> float | None:
-    """How far values are apart by what the study says of them: listed whole numbers, days, seconds; else None."""
+    """How far values are apart by what the study says of them: listed whole numbers, days; else None.
+
+    Times of day have parts of a second.
+    """
     listed = _listed_of(name, groups)
     if listed:
         return float(math.gcd(*map(int, listed))) or None
     forms = _read_forms(name, groups)
     averaged = any(layout_of(spec, one.source.table).each_person for one in forms if one.source is not None)
-    return 1.0 if forms and all(_calendar_of(one.domain) for one in forms) and not averaged else None
+    return 1.0 if forms and all(_calendar_of(one.domain) == "date" for one in forms) and not averaged else None
 
 
 def _listed_of(name: str, groups: Sequence[Group]) -> tuple[float, ...]:

@@ -7,6 +7,7 @@ Not here: who the representatives are (network/build.py), aggregates (network/bu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -159,7 +160,10 @@ def _missing(spec: Spec, atom: Term, declared: Interval | Categories | AnyText |
     if said is not None and said.value is not None:
         return said.value
     if isinstance(declared, Interval):
-        return declared.low + declared.width / 2 if declared.null is None else declared.null
+        if declared.null is not None:
+            return declared.null
+        middle = declared.low + declared.width / 2
+        return math.floor(middle) if declared.calendar == "date" else middle  # a day is whole
     if isinstance(declared, Categories):
         return declared.values[0] if declared.null is None else declared.null
     return None

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato.core import ApproxDP, GaussianDP, Guarantee, PureDP
 from sfumato.core.gaussian import gaussian_mu
+from sfumato.core.norms import L1, L2, Norm
 from sfumato.core.special import ndtri
 from sfumato.mechanisms.calibrate import largest_pure_epsilon
 from sfumato.mechanisms.gaussian import Gaussian, largest_mu
@@ -42,8 +43,8 @@ class DrawLaw(ABC):
     mechanism: ClassVar[type[Gaussian] | type[Laplace]]
     #: What several institutions draw instead, each a share of it.
     shares: ClassVar[type[GaussianShares] | type[LaplaceShares]]
-    #: Of the norm in which neighbours are told apart.
-    norm: ClassVar[Literal[1, 2]]
+    #: In which neighbours are told apart.
+    norm: ClassVar[Norm]
     degree: ClassVar[int]
     #: The variance of noise of scale 1.
     variance: ClassVar[float]
@@ -63,9 +64,9 @@ class DrawLaw(ABC):
         """Under the best split of a budget shares go by this root of the difficulties."""
         return self.degree + 1
 
-    @abstractmethod
-    def sensitivity(self, moves: Moves) -> float:
-        """The norm of a question's moves that this noise is measured by."""
+    def sensitivity(self, moves: Moves) -> L1 | L2:
+        """How far a question's moves are in the norm that this noise is measured by."""
+        return moves.by(self.norm)
 
     def scale(self, sensitivity: float, share: float) -> float:
         """Of noise that costs this share; for predictions (draws are calibrated by the mechanism)."""
@@ -112,16 +113,13 @@ class GaussianDraws(DrawLaw):
     title = "Gaussian"
     mechanism = Gaussian
     shares = GaussianShares
-    norm = 2
+    norm = L2
     degree = 1
     variance = 1.0
     currency = "μ²"
     pure = False
     correlates = True
     closed = True
-
-    def sensitivity(self, moves: Moves) -> float:
-        return moves.l2
 
     def whole(self, guarantee: Guarantee) -> float:
         return largest_mu(guarantee) ** 2
@@ -159,7 +157,7 @@ class LaplaceDraws(DrawLaw):
     title = "Laplace"
     mechanism = Laplace
     shares = LaplaceShares
-    norm = 1
+    norm = L1
     degree = 2
     variance = 2.0
     currency = "ε"
@@ -170,9 +168,6 @@ class LaplaceDraws(DrawLaw):
         "Laplace noise has heavier tails than Gaussian noise: a 95 % interval is ±2.12 standard deviations wide, "
         "not ±1.96, and 99.7 % needs ±4.11 instead of ±3."
     )
-
-    def sensitivity(self, moves: Moves) -> float:
-        return moves.l1
 
     def whole(self, guarantee: Guarantee) -> float:
         # A δ would allow a hair more than ε; whoever checks a sum of Laplace acts should only have to add.

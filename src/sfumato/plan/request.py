@@ -143,9 +143,9 @@ def _by_its_ways(request: Request, network: Network, requests: Sequence[Request]
         return _only_drawn(request, network, question)
     if network.spec.centres or not _are_apart(request.requirement.dataset, network, requests):
         return request
-    if question is None or not question.may_be_drawn or "joint" in request.forbidden:
+    if question is None or not question.may_be_drawn or question.drawn_way in request.forbidden:
         return request
-    if "joint" in request.preferred:
+    if question.drawn_way in request.preferred:
         return replace(request, level="other")
     return replace(request, either=not request.preferred)
 
@@ -159,19 +159,8 @@ def as_acted(requests: Sequence[Request], acts: Iterable[tuple[str, str]]) -> tu
 
 
 def _only_drawn(request: Request, network: Network, question: Question) -> Request:
-    if network.spec.centres and not question.drawn_as_sums:
-        raise PlanError(
-            f"{request.position}{request.name}: groups cannot be found out over several institutions: each would have "
-            "to show what it has to the others. List the values, range(rv(P), [a, b | other]), and ask for a "
-            "histogram. Nothing was planned and nothing was spent."
-        )
-    if network.spec.centres and request.adjacency.relation != "replace-one":
-        dataset = request.requirement.dataset
-        raise PlanError(
-            f"{request.position}{request.name}: over several institutions bounds are bought where everybody knows how "
-            f"many individuals there are, which adjacency({dataset}, add_remove) keeps secret. Declare its range, or "
-            "leave that adjacency out. Nothing was planned and nothing was spent."
-        )
+    if network.spec.centres and (refused := question.apart_refusal(request.requirement.dataset)):
+        raise PlanError(f"{request.position}{request.name}: {refused}. Nothing was planned and nothing was spent.")
     return replace(request, level="other")
 
 

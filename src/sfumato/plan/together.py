@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sfumato.core.events.together import farthest
+from sfumato.core.norms import L1
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import Exclusive, families_apart
 from sfumato.network.network import Group
@@ -60,7 +61,7 @@ def bundles_of(
     seen: dict[frozenset[str], list[AggregateNode]] = {}
     for node in nodes:
         # With Laplace noise one individual's rows in several sums would pay the rounding of each: not put together.
-        rounded = draw_law(noise).norm == 1 and node.question.rows > 1
+        rounded = draw_law(noise).norm is L1 and node.question.rows > 1
         if node.name in questions and not questions[node.name].is_public and not rounded:
             seen.setdefault(observers[node.name], []).append(node)
     for own in seen.values():
@@ -78,7 +79,7 @@ def _bundle(family: Exclusive, questions: Mapping[str, Question], noise: NoiseNa
     for name in family.names:
         one, both = questions[name].met()
         met[name] = law.sensitivity(one), law.sensitivity(both)
-    power = law.norm
+    power = law.norm.order
     alone, inside = ([_part(met[name][which] / moves[name]) ** power for name in family.names] for which in (0, 1))
     places = {name: place for place, name in enumerate(family.names)}
     sets = [sorted(places[name] for name in one) for one in family.sets]

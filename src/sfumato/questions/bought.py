@@ -72,7 +72,6 @@ class Bought(Question):
     )
     proof: ClassVar[str] = "private_ranges"
     only_drawn: ClassVar[bool] = True
-    drawn_as_sums: ClassVar[bool] = True
 
     kind: Literal["mean", "sum"] = "mean"
     share: float = 0.1
@@ -97,6 +96,14 @@ class Bought(Question):
     def by_power(self, counts: Numbers) -> Numbers:
         """How many rows there are of each power, whatever their group."""
         return np.asarray(counts).reshape(self.powers, -1).sum(axis=1)
+
+    def apart_refusal(self, dataset: str) -> str:
+        if self.relation == "replace-one":
+            return ""
+        return (
+            "over several institutions bounds are bought where everybody knows how many individuals there are, which "
+            f"adjacency({dataset}, add_remove) keeps secret. Declare its range, or leave that adjacency out"
+        )
 
     def read_off(self, sums: Sums) -> dict[str, Sequence[Any]]:
         units, counts = ([int(one) for one in sums.units[place]] for place in (0, 1))

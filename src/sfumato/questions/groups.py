@@ -76,6 +76,12 @@ class FoundGroups(Question):
         moved = float(self.rows * (2 if self.replaces else 1))
         return Moves(L1(moved), L2(moved), tight=False)
 
+    def apart_refusal(self, dataset: str) -> str:
+        return (
+            "groups cannot be found out over several institutions: each would have to show what it has to the others. "
+            "List the values, range(rv(P), [a, b | other]), and ask for a histogram"
+        )
+
     def read_off(self, sums: Sums) -> dict[str, Sequence[Any]]:
         return {"text": list(sums.texts), "count": [int(count) for count in sums.units[0]]}
 

@@ -207,6 +207,7 @@ class Quantiles(Question):
     of_expectations: ClassVar[bool] = False
     locates: ClassVar[bool] = True
     has_places: ClassVar[bool] = True
+    drawn_way: ClassVar[str] = "joint"
 
     def __post_init__(self) -> None:
         if self.bounded and (not self.axes or self.axes[-1].variable != self.values[0]):
@@ -374,7 +375,9 @@ class Quantiles(Question):
             value = float(values[np.argmin(np.abs(values - value))])
             inside = values[(values >= first) & (values <= last)]
             first, last = float(min([value, *inside[:1]])), float(max([value, *inside[-1:]]))
-            return Figure(value, (last - first) / (2 * deviations), first, last)
+            # One value in 95 of 100 draws: in the others it is off by a gap of the list at least.
+            gap = float(np.diff(values).min()) if values.size > 1 else 0.0
+            return Figure(value, math.hypot((last - first) / (2 * deviations), math.sqrt(0.05) * gap), first, last)
         # An interval of one place is known to within half a step, and no better.
         error = math.hypot((last - first) / (2 * deviations), self.places.step / math.sqrt(12))
         return Figure(value, error, first, last)

@@ -66,8 +66,8 @@ class Question(ABC):
     of_expectations: ClassVar[bool] = True
     #: Whether its answer must be drawn itself: noise on its sums would not be enough.
     only_drawn: ClassVar[bool] = False
-    #: Whether what is drawn for it are sums all the same, one after the other: several centres can add them up.
-    drawn_as_sums: ClassVar[bool] = False
+    #: The way by which its answer is drawn itself where it may be, as prefer/2 and forbid/2 name it.
+    drawn_way: ClassVar[str] = ""
     #: Whether its answer is one of public places, a `step` apart.
     has_places: ClassVar[bool] = False
     #: Whether its cells are the texts that occur, of which no list is public.
@@ -180,6 +180,10 @@ class Question(ABC):
         corners = self.corners(True), self.corners(False)
         alone = moves_of_corners(*corners, self.cells, self.rows, "add-remove", False)
         return alone, moves_of_corners(*corners, self.cells, self.rows, "replace-one", True)
+
+    def apart_refusal(self, dataset: str) -> str:
+        """Why several institutions cannot draw its answer, with the way out; nothing where they can, or add up sums."""
+        return ""
 
     def written_apart(self) -> Question:
         """The same as one of several groups that a study writes as conditions of their own (network/apart.py)."""

@@ -35,15 +35,13 @@ from sfumato.plan.act import Act
 from sfumato.plan.plan import Plan
 from sfumato.plan.shared_act import act_sharing, together
 from sfumato.plan.sharing import Sharing
-from sfumato.run.over_centres import cells_of, people_lines, people_of, whole_cells
+from sfumato.run.over_centres import MOST_INDIVIDUALS, cells_of, people_lines, people_of, whole_cells
 from sfumato.run.publish import Columns, checked, columns_for, counted_nobody, strategy_of
 from sfumato.run.publish_base import Performed, column_of
 
 __all__ = ["Course"]
 
 Key = tuple[str, str]
-#: A number of individuals is anybody's word: what is made from it has to end, and to fit into memory.
-_MOST_INDIVIDUALS = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -111,10 +109,10 @@ class Course:
         """A round was opened."""
         records, values = people_of(self.plan, found.values), found.values
         for name, count in records.items():
-            if self.plan.acts and not 0 <= count <= _MOST_INDIVIDUALS:
+            if self.plan.acts and not 0 <= count <= MOST_INDIVIDUALS:
                 raise RoundFailedError(
                     f"{name}: the centres state {count:,} individuals, and tables and models are made for up to "
-                    f"{_MOST_INDIVIDUALS:,}. One of them may have told a false number. What was opened stays charged.",
+                    f"{MOST_INDIVIDUALS:,}. One of them may have told a false number. What was opened stays charged.",
                     revealed=True,
                 )
         self._records = self._records or records
@@ -161,7 +159,7 @@ class Course:
         assert sharing is not None
         records = self._records[act.dataset]
         if records == 0:
-            raise InputError(f"{act.name}: {act.dataset} has no individuals. Nothing was drawn for it.")
+            raise InputError(f"{act.name}: {act.dataset} has no individuals. Nothing more is drawn for it.")
         seen = self._seen[act.name, act.observer]
         elsewhere = Elsewhere(self._seed(act), seen, records)
         try:
@@ -183,8 +181,8 @@ class Course:
         charged = compose(act.events) if act.events else act.guarantee
         if compose([noise.event() for noise in noises]).implies(charged) is not True:
             raise UnprovedError(
-                f"{act.name}: its next sums would cost more than {charged.describe()}, which is charged for it. "
-                "Nothing left the centre."
+                f"{act.name}: its next sums would cost more than {charged.describe()}, which is charged for it. They "
+                "do not leave the centre."
             )
 
     def _seed(self, act: Act) -> int:

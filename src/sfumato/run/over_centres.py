@@ -43,6 +43,7 @@ from sfumato.run.study_files import write as write_files
 from sfumato.run.view import Draws
 
 __all__ = [
+    "MOST_INDIVIDUALS",
     "PeopleLine",
     "Publish",
     "cells_of",
@@ -56,6 +57,8 @@ __all__ = [
     "whole_cells",
 ]
 
+#: A number of individuals is anybody's word: what is made from it has to end, and to fit into memory.
+MOST_INDIVIDUALS = 50_000_000
 _AGAIN = "run the same command again: it publishes what was opened and costs nothing more."
 _BITS = 64
 #: The unit of numbers that nobody can move: they need no noise, and are told this far.
@@ -155,6 +158,12 @@ def study_round(
             "This plan has no noise to share among centres: it is drawn where all rows are. Declare centre(Name) for "
             "every institution, and forbid central where trusted(Party) stands. Nothing was run."
         )
+    for name, size in plan.extras["sizes"].items():
+        if plan.acts and size > MOST_INDIVIDUALS:
+            raise InputError(
+                f"{name}: tables and models over several centres are made for up to {MOST_INDIVIDUALS:,} individuals, "
+                f"and this study is planned for {size:,.0f}. Publish sums, or train on a part. Nothing was run."
+            )
     declared, given = set(centres_of(spec)), {centre.name for centre in centres}
     if declared != given:
         raise InputError(

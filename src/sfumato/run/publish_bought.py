@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from sfumato.core import Adjacency, GaussianDP, Guarantee, PureDP
 from sfumato.core.domain import Interval
+from sfumato.core.norms import L1, L2
 from sfumato.mechanisms import Gaussian, Laplace
 from sfumato.mechanisms.elsewhere import Elsewhere
 from sfumato.mechanisms.gaussian import largest_mu
@@ -150,13 +151,13 @@ def _noises(
         bought, rest = (GaussianDP(math.sqrt(part * square)) for part in (question.share, 1 - question.share))
         return (
             Gaussian.for_guarantee(bought, moves.l2, adjacency, dimension=size),
-            Gaussian.for_guarantee(rest, ARITHMETIC, adjacency, dimension=width.drawn_size(False)),
+            Gaussian.for_guarantee(rest, L2(ARITHMETIC), adjacency, dimension=width.drawn_size(False)),
         )
     epsilon = point_of(guarantee)[0] * _BELOW
     return (
         Laplace.for_guarantee(PureDP(question.share * epsilon), moves.l1, adjacency, dimension=size),
         Laplace.for_guarantee(
-            PureDP((1 - question.share) * epsilon), ARITHMETIC, adjacency, dimension=width.drawn_size(True)
+            PureDP((1 - question.share) * epsilon), L1(ARITHMETIC), adjacency, dimension=width.drawn_size(True)
         ),
     )
 
