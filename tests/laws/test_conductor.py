@@ -7,7 +7,7 @@ enough; everybody else is named with a reason; and if nothing was opened, nobody
 from __future__ import annotations
 
 import dataclasses
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
@@ -18,11 +18,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from sfumato.centres import StudyRound, new_centres
 from sfumato.centres.conductor import Conductor
 from sfumato.centres.messages import Message
-from sfumato.centres.node import said_by
+from sfumato.centres.node import declined, said_by
 from sfumato.centres.outcome import proves_silence
 from sfumato.centres.participant import Participant
 from sfumato.centres.round import Block
-from sfumato.errors import CentreError, RoundFailedError
+from sfumato.errors import CentreError, RefusedError, RoundFailedError
 
 NAMES = ("east", "north", "south", "west")
 MEMBERS, KEYS = new_centres(NAMES)
@@ -49,11 +49,18 @@ class Schedules(RuleBasedStateMachine):
         self.over = False
 
     @precondition(lambda self: self.conductor.joining)
-    @rule(name=st.sampled_from(NAMES), deed=st.sampled_from(("join", "join", "decline", "twice", "for another")))
+    @rule(
+        name=st.sampled_from(NAMES), deed=st.sampled_from(("join", "join", "decline", "forged", "twice", "for another"))
+    )
     def come(self, name, deed):
-        if deed == "decline":
-            self.conductor.decline(name, "it may not")
-            assert name in self.conductor.members or name in self.conductor.declined
+        if deed in ("decline", "forged"):
+            signer = name if deed == "decline" else NAMES[(NAMES.index(name) + 1) % 4]
+            word = declined(self.agreed, name, KEYS[signer], RefusedError("it may not"))
+            before = dict(self.conductor.declined)
+            with suppress(CentreError) if deed == "forged" else nullcontext():
+                assert self.conductor.hear_first(name, word)
+            gone = name in self.conductor.members or name in self.conductor.declined
+            assert gone if deed == "decline" else self.conductor.declined == before
             return
         if not self.said[name]:
             self.said[name].append(self.people[name].keys())
@@ -62,7 +69,7 @@ class Schedules(RuleBasedStateMachine):
         speaker = other if deed == "for another" else name
         for _ in range(2 if deed == "twice" else 1):
             with suppress(CentreError):
-                self.conductor.admit(speaker, self.said[name][0])
+                self.conductor.hear_first(speaker, self.said[name][0])
         expected = before if deed == "for another" or name in before else [*before, name]
         assert self.conductor.members == expected
 

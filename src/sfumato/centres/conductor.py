@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sfumato.centres.aggregator import Aggregator
-from sfumato.centres.messages import Message, write_json
+from sfumato.centres.messages import DECLINE, Message, write_json
+from sfumato.centres.node import refusal_of
 from sfumato.centres.outcome import Aggregate, Outcome, aggregate_of
 from sfumato.centres.round import Round
 from sfumato.centres.wire import Frame
@@ -50,6 +51,18 @@ class Conductor:
         self._failure: RoundFailedError | None = None
 
     # ── joining ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def hear_first(self, name: str, message: Message) -> str:
+        """A centre's first word, signed by it: it joins, or it declines, and then why; CentreError if it is neither."""
+        if message.step != DECLINE:
+            self.admit(name, message)
+            return ""
+        if message.sender != name or name not in self.round.places:
+            raise MessageError(f"{name} spoke for somebody else.")
+        message.check(self.round.identity(name), self.round.hash, DECLINE)
+        reason = refusal_of(message)
+        self.decline(name, reason)
+        return reason
 
     def admit(self, name: str, message: Message) -> None:
         """A centre's first message; CentreError if it does not join by it."""

@@ -19,8 +19,8 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sfumato.centres.conductor import Answer, Conductor
-from sfumato.centres.messages import DECLINE, Message, read_json
-from sfumato.centres.node import Offer, Purse, Seat, Verify, declined, known_reason, reason_of, refusal_of
+from sfumato.centres.messages import Message, read_json
+from sfumato.centres.node import Offer, Purse, Seat, Verify, declined, known_reason, reason_of
 from sfumato.centres.outcome import Aggregate, Outcome
 from sfumato.centres.round import Round
 from sfumato.centres.wire import Frame, message_frame
@@ -147,18 +147,10 @@ class _FlowerCoordination:
         try:
             if isinstance(answer, str):
                 raise MessageError(answer)
-            if answer.step == DECLINE:
-                self._let_go(answer)
-                return
-            self.conductor.admit(answer.sender, answer)
-            self._nodes[answer.sender] = node
+            if not self.conductor.hear_first(answer.sender, answer):
+                self._nodes[answer.sender] = node
         except CentreError as error:
             self.conductor.absent[f"node {node}"] = str(error)
-
-    def _let_go(self, answer: Message) -> None:
-        if answer.sender in self.round.places:
-            answer.check(self.round.identity(answer.sender), self.round.hash, DECLINE)
-            self.conductor.decline(answer.sender, refusal_of(answer))
 
     def _answered(self, call: Callable[[], Iterable[Any]]) -> list[Any]:
         """What the grid hands over; nothing where it does not answer: its own calls try again for ever, and a step to

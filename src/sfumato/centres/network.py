@@ -22,8 +22,8 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sfumato.centres.conductor import Answer, Conductor
-from sfumato.centres.messages import DECLINE, Message, read_json
-from sfumato.centres.node import Offer, Purse, Seat, Verify, can_be_mended, declined, refusal_of
+from sfumato.centres.messages import Message, read_json
+from sfumato.centres.node import Offer, Purse, Seat, Verify, can_be_mended, declined
 from sfumato.centres.outcome import Aggregate, Outcome
 from sfumato.centres.round import Round
 from sfumato.centres.wire import Frame, largest_body, message_frame, read_frame, read_message, write_frame
@@ -148,19 +148,15 @@ class Coordination:
                 message = await read_message(reader, largest_body(self.round))
         finally:
             del self._guests[writer]
-        if message.step == DECLINE:
-            await self._let_go(name, message, writer)
+        if reason := self.conductor.hear_first(name, message):
+            await self._let_go(name, reason, writer)
             return
-        self.conductor.admit(name, message)
         self._members[name] = reader, writer
         self._tell(f"{name} joined ({len(self._members)} of {len(self.round.centres)})")
         self._look_round()
 
-    async def _let_go(self, name: str, message: Message, writer: asyncio.StreamWriter) -> None:
-        """A centre that was offered the round does not want it, and says why. It may come again for a while."""
-        message.check(self.round.identity(name), self.round.hash, DECLINE)
-        reason = refusal_of(message)
-        self.conductor.decline(name, reason)
+    async def _let_go(self, name: str, reason: str, writer: asyncio.StreamWriter) -> None:
+        """A centre that was offered the round does not want it. It may come again for a while."""
         mended = can_be_mended(reason)
         chance = self.second_chance if mended else _SECOND_THOUGHTS
         later = f"; it may come again within {chance:.0f} s" if mended and self.conductor.joining else ""

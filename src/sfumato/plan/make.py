@@ -370,11 +370,10 @@ def _called(settled: Settled) -> str:
 
 
 def _noises(requests: tuple[Request, ...]) -> list[NoiseName]:
-    """Gaussian noise needs a δ somewhere; Laplace noise keeps every kind of promise that a pure ε implies."""
-    noises: list[NoiseName] = ["laplace"]
+    """Noise that costs a pure ε keeps every kind of promise; all other needs a δ somewhere."""
     # A random answer costs a pure ε.
-    if not any(map(_needs_epsilon, requests)):
-        noises.insert(0, "gaussian")
+    only_pure = any(map(_needs_epsilon, requests))
+    noises = [law.name for law in LAWS.values() if law.pure or not only_pure]
     banned = forbidden_by(requests)
     pure = _has_pure(requests)
     left: list[NoiseName] = [noise for noise in noises if noise not in banned and (pure or not draw_law(noise).pure)]

@@ -21,7 +21,7 @@ from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang.spec import EVERYONE
 from sfumato.network.network import Network
 from sfumato.plan.draw import events_of
-from sfumato.plan.draw_law import NoiseName
+from sfumato.plan.draw_law import LAWS, NoiseName
 from sfumato.plan.plan import Promise
 from sfumato.plan.request import Request, is_pure
 from sfumato.plan.settle import Settled
@@ -51,8 +51,8 @@ def settle_side_by_side(
 def _classes(requests: tuple[Request, ...]) -> dict[NoiseName, tuple[Request, ...]]:
     pure = {request.observer for request in requests if is_pure(request.requirement.guarantee)}
     return {
-        "laplace": tuple(request for request in requests if request.observer in pure),
-        "gaussian": tuple(request for request in requests if request.observer not in pure),
+        law.name: tuple(request for request in requests if (request.observer in pure) == law.pure)
+        for law in sorted(LAWS.values(), key=lambda law: not law.pure)
     }
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sfumato.centres.conductor import Answer, Conductor
-from sfumato.centres.messages import DECLINE, Message, read_json
-from sfumato.centres.node import Offer, RoundAccount, Seat, declined, refusal_of
+from sfumato.centres.messages import Message, read_json
+from sfumato.centres.node import Offer, RoundAccount, Seat, declined
 from sfumato.centres.outcome import Aggregate, Outcome
 from sfumato.centres.round import Round
 from sfumato.centres.wire import Frame, message_frame
@@ -78,10 +78,8 @@ def conduct(agreed: Round, folder: Path, wait: Callable[[], None]) -> Aggregate:
     conductor = Conductor(agreed)
     offer = Frame({"kind": "round"}, Offer.of(agreed).to_bytes())
     for name, answer in exchange(dict.fromkeys(agreed.places, offer)).items():
-        if isinstance(answer, Message) and answer.step == DECLINE:
-            conductor.decline(name, refusal_of(answer))
-        elif isinstance(answer, Message):
-            conductor.admit(name, answer)
+        if isinstance(answer, Message):
+            conductor.hear_first(name, answer)
     conductor.begin()
     while asked := conductor.questions():
         conductor.answered(exchange(asked))
