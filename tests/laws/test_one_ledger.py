@@ -12,6 +12,7 @@ import os
 import random
 import shutil
 import threading
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from pyarrow import csv, parquet
 from sfumato.core import REPLACE_ONE, Adjacency, Interval, PureDP, Schema
 from sfumato.errors import LedgerError
 from sfumato.learn import PrivateLogisticRegression
-from sfumato.ledger import Ledger
+from sfumato.ledger import Ledger, store
 from sfumato.release import LaplaceRelease
 from sfumato.run.planning import make_plan
 from sfumato.run.study import run_plan
@@ -242,3 +243,24 @@ def test_of_copies_that_all_resumed_a_run_one_commits(copies, tmp_path):
         with pytest.raises(LedgerError, match=r"copies of one ledger.*Nothing was published here"):
             books[place].commit(resumed[place])
     assert [book.state(one.id) for book, one in zip(books, resumed, strict=True)].count("committed") == 1
+
+
+def test_ledgers_that_are_made_in_the_same_moment_are_no_copies(tmp_path, monkeypatch):
+    """Equal grants at one reading of the clock: fifty institutions on one machine, or a loop. Only files are copies."""
+
+    class Stopped(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime(2026, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr(store, "datetime", Stopped)
+    books = [Ledger(tmp_path / f"{name}.db") for name in range(8)]
+    for book in books:
+        book.grant("people", PureDP(3.0), adjacency=PERSON)
+    for book in books:
+        book.reserve("people", [PureDP(1.0, adjacency=PERSON)], purpose="a trial")
+    shutil.copy(tmp_path / "0.db", tmp_path / "copy.db")
+    copied = Ledger(tmp_path / "copy.db")
+    books[0].reserve("people", [PureDP(1.0, adjacency=PERSON)], purpose="another")
+    with pytest.raises(LedgerError):
+        copied.reserve("people", [PureDP(0.5, adjacency=PERSON)], purpose="a third")

@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import shlex
 import sqlite3
 import tempfile
@@ -128,7 +129,9 @@ class EntryStore:
     def append(self, seen: Head, draft: EntryDraft) -> LedgerEntry | None:
         """Append one entry if `seen` is still the last one; None, and nothing changed, if it is not."""
         created = datetime.now(UTC).isoformat(timespec="milliseconds")
-        text = json.dumps(draft.body, ensure_ascii=True, sort_keys=True, allow_nan=False)
+        # Copies of a ledger begin with the same entry, and others never do, even if they are made in the same moment.
+        own = {} if seen.sequence else {"ledger": secrets.token_hex(16)}
+        text = json.dumps({**draft.body, **own}, ensure_ascii=True, sort_keys=True, allow_nan=False)
         fields = (seen.sequence + 1, created, *draft[:4], text)
         row = (*fields, _seal(seen.hash, *fields))
         with self._writing() as connection:
