@@ -25,7 +25,9 @@ class _Distance(float):
     order: ClassVar[int]
 
     def __mul__(self, times: float) -> Self:
-        return type(self)(float(self) * times) if isinstance(times, Real) else NotImplemented
+        if not isinstance(times, Real):  # an array of them, say
+            return NotImplemented
+        return type(self)(float(self) * times)
 
     __rmul__ = __mul__
 

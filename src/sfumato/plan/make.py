@@ -373,7 +373,7 @@ def _noises(requests: tuple[Request, ...]) -> list[NoiseName]:
     """Noise that costs a pure ε keeps every kind of promise; all other needs a δ somewhere."""
     # A random answer costs a pure ε.
     only_pure = any(map(_needs_epsilon, requests))
-    noises = [law.name for law in LAWS.values() if law.pure or not only_pure]
+    noises: list[NoiseName] = [law.name for law in LAWS.values() if law.pure or not only_pure]
     banned = forbidden_by(requests)
     pure = _has_pure(requests)
     left: list[NoiseName] = [noise for noise in noises if noise not in banned and (pure or not draw_law(noise).pure)]
