@@ -70,8 +70,9 @@ def _of_acts(plan: Plan) -> Iterator[tuple[str, Plan]]:
     for place, act in enumerate(plan.acts):
         others = (*plan.acts[:place], *plan.acts[place + 1 :])
         yield f"act {place} removed", dataclasses.replace(plan, acts=others)
-        changes = {"name": "other", "observer": "stranger", "dataset": "elsewhere", "kind": "other"}
-        for field, value in changes.items():
+        changes = [("name", "other"), ("dataset", "elsewhere"), ("kind", "other")]
+        changes += [("observers", who) for who in ((), ("stranger",), (*act.observers, "stranger"), act.observers * 2)]
+        for field, value in changes:
             edited = dataclasses.replace(act, **{field: value})
             yield f"act {place}: {field}", dataclasses.replace(plan, acts=(*others, edited))
         for word in ("schema", "columns", "target"):

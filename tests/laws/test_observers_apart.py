@@ -69,5 +69,5 @@ def test_observers_hardly_harm_each_other(seed):
 
 def test_quantiles_that_are_drawn_for_one_observer_only_are_found(monkeypatch):
     """As it was: with a second observer a quantile was read off noisy counts, with 16 times the squared error."""
-    monkeypatch.setattr(request, "_are_apart", lambda dataset, network, requests: len(requests) == 1)
+    monkeypatch.setattr(request, "are_apart", lambda network, requests: len({one.observer for one in requests}) == 1)
     assert any(harmed(seed) for seed in range(30) if any("quantile" in one for one in drawn(seed)[0]))

@@ -80,7 +80,7 @@ def distance(value: float, number: Number, drawn: bool) -> float:
 
 def false_numbers(case: Case, plan: Plan, release: Release) -> list[str]:
     """Every published number that is not the truth."""
-    found, acts = [], {(act.name, act.observer) for act in plan.acts}
+    found, acts = [], {(act.name, observer) for act in plan.acts for observer in act.observers}
     for key, numbers in case.expected.items():
         rows = release[key].to_pylist()
         if [row["node"] for row in rows] != [number.node for number in numbers]:

@@ -245,7 +245,7 @@ def test_an_act_is_held_against_its_study():
     wider = {**act.parameters, "schema": act.parameters["schema"].replace("110", "220")}
     for forged in (
         dataclasses.replace(act, parameters=wider),
-        dataclasses.replace(act, observer="doctor"),
+        dataclasses.replace(act, observers=("doctor",)),
         dataclasses.replace(act, guarantee=act.guarantee.under(REPLACE_ONE)),
     ):
         assert not follows_study(forged, network)

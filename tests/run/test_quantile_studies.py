@@ -170,7 +170,7 @@ def test_two_observers_who_collude_share_their_noise():
 def test_two_observers_who_do_not_are_drawn_for_apart():
     """Each keeps its own promise; the ledger counts both, as if they showed everything to everybody."""
     plan = make_plan(study("dp(1)", *TWO), sizes={"people": 3000})
-    assert sorted(act.observer for act in plan.acts) == ["doctor", "public"]
+    assert sorted(act.observers for act in plan.acts) == [("doctor",), ("public",)]
     assert {one.observers: one.kept.implies(one.asked) for one in plan.promises} == {
         ("public",): True,
         ("doctor",): True,

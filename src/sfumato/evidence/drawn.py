@@ -112,7 +112,7 @@ def _act(act: Act) -> Drawn:
         None,
         1,
         None,
-        (act.observer,),
+        act.observers,
         unit,
         act.dataset,
         None,

@@ -30,7 +30,7 @@ Realised = Mapping[tuple[str, str, str], float]
 def realised_errors(plan: Plan, release: Release, network: Network, tables: Mapping[str, Any]) -> Realised:
     """Of every statistic in `release`, which must have been drawn from `generated_tables` of the same study."""
     values = network.evaluate(generated_tables(network.spec, tables))
-    acts = {(act.name, act.observer) for act in plan.acts}
+    acts = {(act.name, observer) for act in plan.acts for observer in act.observers}
     found: dict[tuple[str, str, str], float] = {}
     for one in release.published:
         table = one.values

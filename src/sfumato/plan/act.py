@@ -15,12 +15,15 @@ from sfumato.core import Guarantee
 from sfumato.core.events.event import Event, Repeated
 from sfumato.core.records import event_from_dict, guarantee_from_dict
 
-__all__ = ["Act"]
+__all__ = ["Act", "ActKey"]
+
+#: What an act is known by among those of its plan: its name, and who sees it.
+ActKey = tuple[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
 class Act:
-    """One settled act of another kind than a draw: whose, from which dataset, within which guarantee, with what.
+    """One settled act of another kind than a draw: who sees it, from which dataset, within which guarantee, with what.
 
     `parameters` are plain values, enough to perform it. `events` are known beforehand where they do not depend on the
     number of individuals; otherwise the guarantee stands for them until the act was performed.
@@ -29,11 +32,24 @@ class Act:
     name: str
     kind: str
     strategy: str
-    observer: str
+    observers: tuple[str, ...]
     dataset: str
     guarantee: Guarantee
     parameters: Mapping[str, Any]
     events: tuple[Event | Repeated, ...] = ()
+
+    @property
+    def key(self) -> ActKey:
+        return self.name, self.observers
+
+    def makes(self, name: str, observer: str) -> bool:
+        """Whether it makes what this observer sees under this name."""
+        return self.name == name and observer in self.observers
+
+    @property
+    def readers(self) -> str:
+        """Who sees it, as texts name them."""
+        return " and ".join(self.observers)
 
     @property
     def costs(self) -> tuple[Event | Repeated | Guarantee, ...]:
@@ -44,7 +60,7 @@ class Act:
             "name": self.name,
             "kind": self.kind,
             "strategy": self.strategy,
-            "observer": self.observer,
+            "observers": list(self.observers),
             "dataset": self.dataset,
             "guarantee": self.guarantee.to_dict(),
             "parameters": dict(self.parameters),
@@ -57,7 +73,7 @@ class Act:
             record["name"],
             record["kind"],
             record["strategy"],
-            record["observer"],
+            tuple(record["observers"]),
             record["dataset"],
             guarantee_from_dict(record["guarantee"]),
             record["parameters"],

@@ -59,7 +59,7 @@ def derive(plan: Plan, network: Network) -> Iterator[Finding]:
     if not same:
         return
     # Of what may be drawn itself or read off sums the plan says which; either way all of it is derived.
-    requests = as_acted(requests_of(network), [(act.observer, act.name) for act in plan.acts])
+    requests = as_acted(requests_of(network), _shown(plan))
     yield from _publications(plan, network, requests)
     placed = [*(_placed(draw, network, requests) for draw in plan.draws), _shared(plan, network)]
     yield from placed
@@ -192,16 +192,21 @@ def _alike(one: object, other: object) -> bool:
 # ── acts and draws ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _shown(plan: Plan) -> list[tuple[str, str]]:
+    """(observer, name) of everything that is made by an act."""
+    return [(observer, act.name) for act in plan.acts for observer in act.observers]
+
+
 def _acts(plan: Plan, network: Network, requests: Sequence[Request]) -> Iterator[Finding]:
     """One act for every table, model and channel, reading what the study says within the guarantee it was given."""
     wanted = sorted((request.observer, request.name) for request in requests if request.is_act)
-    settled = sorted((act.observer, act.name) for act in plan.acts)
+    settled = sorted(_shown(plan))
     if wanted or settled:
         yield _found("acts", settled == wanted, "one for every table, model and channel")
     for act in plan.acts:
         fine = follows_study(act, network)
         within = not act.events or compose(act.events).implies(act.guarantee) is True
-        yield _found(f"{act.observer}: {act.name}", fine and within, "it reads what the study says")
+        yield _found(f"{act.readers}: {act.name}", fine and within, "it reads what the study says")
 
 
 def _held(cost: Guarantee | None, asked: list[Guarantee]) -> Guarantee:

@@ -1,7 +1,7 @@
 """What each block of a budget is worth: its difficulty, what no answer at all would cost, what it gets at least.
 
 In:   a dataset being settled (plan/settle.py).
-Out:  numbers by observer and block, for plan/allocation.py.
+Out:  numbers by reader and block, for plan/allocation.py.
 Not here: the split itself (plan/allocation.py), which sums are one block (plan/together.py).
 Proof: docs/proofs/allocation.md
 """
@@ -16,6 +16,7 @@ from sfumato.plan.individual_part import IndividualPart, finite_difficulty
 from sfumato.plan.portions import FAIR
 
 if TYPE_CHECKING:
+    from sfumato.plan.request import Request
     from sfumato.plan.settle import Settling
 
 __all__ = ["FAIR", "difficulties_of", "floors_of", "individuals", "limits_of"]
@@ -30,12 +31,16 @@ def _moved_parts(settling: Settling) -> Iterator[tuple[str, Sequence[IndividualP
             yield observer, parts
 
 
+def _asked_of_sums(settling: Settling) -> Iterator[tuple[str, Request]]:
+    return ((reader, request) for reader, own in settling.asked.items() for request in own if request.of_sums)
+
+
 def difficulties_of(settling: Settling) -> dict[str, dict[str, float]]:
-    """By observer and block: the expected weighted squared error times the share, to the law's degree."""
-    found: dict[str, dict[str, float]] = {observer: {} for observer in settling.guarantees}
+    """By reader and block: the expected weighted squared error times the share, to the law's degree."""
+    found: dict[str, dict[str, float]] = {reader: {} for reader in settling.asked}
     law = settling.law
-    for request in (request for request in settling.requests if request.of_sums):
-        own = found[request.observer]
+    for reader, request in _asked_of_sums(settling):
+        own = found[reader]
         for name, influence in settling.reads_of(request).items():
             question = settling.questions[name]
             if question.is_public:
@@ -50,14 +55,13 @@ def difficulties_of(settling: Settling) -> dict[str, dict[str, float]]:
 
 def limits_of(settling: Settling) -> dict[str, dict[str, float]]:
     """The relative squared error of no answer at all: that of the middle of the range, 1/12 for every number."""
-    found: dict[str, dict[str, float]] = {observer: {} for observer in settling.guarantees}
-    for request in settling.requests:
-        own = found[request.observer]
-        if request.of_sums:
-            for name in settling.reads_of(request):
-                part = settling.questions[name].size / settling.numbers_of(request) if name in request.nodes else 1.0
-                block, _ = settling.block_of(name)
-                own[block] = own.get(block, 0.0) + request.weight * part / 12
+    found: dict[str, dict[str, float]] = {reader: {} for reader in settling.asked}
+    for reader, request in _asked_of_sums(settling):
+        own = found[reader]
+        for name in settling.reads_of(request):
+            part = settling.questions[name].size / settling.numbers_of(request) if name in request.nodes else 1.0
+            block, _ = settling.block_of(name)
+            own[block] = own.get(block, 0.0) + request.weight * part / 12
     for observer, parts in settling.individual_parts.items():
         weight = max(math.fsum(w * settling.unit_of(n) ** 2 for n, w in part.weights.items()) for part in parts)
         found[observer][individuals(parts, observer)] = weight / 12
@@ -70,10 +74,10 @@ def floors_of(settling: Settling, difficulties: Mapping[str, Mapping[str, float]
     power = settling.law.power
     least = FAIR ** (-2 / settling.law.degree)
     found: dict[str, dict[str, float]] = {}
-    for observer, blocks in difficulties.items():
-        behind = _blocks_by_publication(settling, observer, blocks)
+    for reader, blocks in difficulties.items():
+        behind = _blocks_by_publication(settling, reader, blocks)
         parts = {name: weight ** (1 / power) for name, (weight, _) in behind.items()}
-        own = found.setdefault(observer, dict.fromkeys(blocks, 0.0))
+        own = found.setdefault(reader, dict.fromkeys(blocks, 0.0))
         for name, (_, needed) in behind.items():
             roots = {block: blocks[block] ** (1 / power) for block in needed}
             share = least * parts[name] / math.fsum(parts.values())
@@ -83,12 +87,10 @@ def floors_of(settling: Settling, difficulties: Mapping[str, Mapping[str, float]
 
 
 def _blocks_by_publication(
-    settling: Settling, observer: str, blocks: Mapping[str, float]
+    settling: Settling, reader: str, blocks: Mapping[str, float]
 ) -> dict[str, tuple[float, list[str]]]:
     found: dict[str, tuple[float, list[str]]] = {}
-    for request in settling.requests:
-        if request.observer != observer:
-            continue
+    for request in settling.asked[reader]:
         if request.of_sums:
             read = dict.fromkeys(settling.block_of(name)[0] for name in settling.reads_of(request))
             needed = [name for name in read if name in blocks]

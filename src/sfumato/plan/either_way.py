@@ -12,7 +12,8 @@ them more than 1.2 times as noisy as an even split does is taken only where the 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from fractions import Fraction
 
@@ -28,14 +29,16 @@ __all__ = ["settle_either_way"]
 _READ, _DRAWN = "read off noisy sums", "drawn"
 #: The part of a budget that is held back where acts are composed may make an error this much larger.
 _HELD_BACK = 256 / 255 * 1.01
-#: By how much drawn answers for several observers have to be better.
+#: By how much drawn answers for several readers have to be better.
 _SEVERAL = 2.0
 
 Settle = Callable[[tuple[Request, ...]], Mixed]
+#: Of every observer the one that stands for all who see the same (plan/readers.py).
+Readers = Mapping[str, str]
 
 
-def settle_either_way(requests: tuple[Request, ...], settle: Settle) -> Mixed:
-    """The requests settled with every answer that has two ways read off sums, or with all of them drawn."""
+def settle_either_way(requests: tuple[Request, ...], settle: Settle, readers: Readers) -> Mixed:
+    """The requests of these readers settled with every answer that has two ways read off sums, or all drawn."""
     both = [(one.observer, one.name) for one in requests if one.either]
     if not both:
         return settle(requests)
@@ -48,30 +51,32 @@ def settle_either_way(requests: tuple[Request, ...], settle: Settle) -> Mixed:
             refusals.append(refusal)
     if len(found) == 2:
         named = ", ".join(dict.fromkeys(name for _, name in both))
-        return _better(found, named, requests, settle)
+        return _better(found, named, requests, settle, readers)
     if not found:
         raise refusals[0]
     return found.popitem()[1]
 
 
-def _better(found: dict[str, Mixed], named: str, requests: tuple[Request, ...], settle: Settle) -> Mixed:
+def _better(
+    found: dict[str, Mixed], named: str, requests: tuple[Request, ...], settle: Settle, readers: Readers
+) -> Mixed:
     """The way of the smaller loss, unless it alone is unfair to one of the publications.
 
-    What is drawn for several observers adds up in the ledger, where versions of the same sums do not: it has to halve
+    What is drawn for several readers adds up in the ledger, where versions of the same sums do not: it has to halve
     the loss.
     """
-    worth = _SEVERAL if len({one.observer for one in requests}) > 1 else 1.0
+    worth = _SEVERAL if len(set(readers.values())) > 1 else 1.0
     way, other = sorted(found, key=lambda one: found[one].loss * (worth if one == _DRAWN else 1.0))
     reason = ""
-    if _is_unfair(found[way], found[other], requests, settle) and not _is_unfair(
-        found[other], found[way], requests, settle
+    if _is_unfair(found[way], found[other], requests, settle, readers) and not _is_unfair(
+        found[other], found[way], requests, settle, readers
     ):
         way, other = other, way
         reason = f", and one publication is more than {FAIR:g} times as noisy as in an even split"
     return _told(found[way], found[other], f"{named} {other}", reason)
 
 
-def _is_unfair(mine: Mixed, other: Mixed, requests: tuple[Request, ...], settle: Settle) -> bool:
+def _is_unfair(mine: Mixed, other: Mixed, requests: tuple[Request, ...], settle: Settle, readers: Readers) -> bool:
     """Whether a publication that is better the other way is beyond 1.2 times its error in an even split.
 
     Of (ε, δ) alone there are parts: a curve is divided in other ways for sums than for acts.
@@ -80,12 +85,14 @@ def _is_unfair(mine: Mixed, other: Mixed, requests: tuple[Request, ...], settle:
         return False
     better = {(one.observer, one.name): one.error for one in other.planned}
     worse = {(one.observer, one.name): one.error for one in mine.planned if one.error > better[one.observer, one.name]}
-    whole = sum(one.weight ** (1 / 3) for one in requests)
+    each = {(readers[one.observer], one.name): one.weight ** (1 / 3) for one in requests}
     for request in requests:
         if (request.observer, request.name) in worse:
-            alone = _at(request, Fraction(request.weight ** (1 / 3) / whole))
+            reader = readers[request.observer]
+            whole = math.fsum(part for (whose, _), part in each.items() if whose == reader)
+            alone = _at(request, Fraction(each[reader, request.name] / whole))
             with suppress(PlanError):  # what cannot be planned so is no measure
-                even = settle_either_way((alone,), settle).planned[0].error
+                even = settle_either_way((alone,), settle, {request.observer: request.observer}).planned[0].error
                 if worse[request.observer, request.name] > (FAIR * _HELD_BACK) ** 2 * even:
                     return True
     return False

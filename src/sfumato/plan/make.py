@@ -36,6 +36,7 @@ from sfumato.plan.either_way import settle_either_way
 from sfumato.plan.mixed import Mixed, Mixing
 from sfumato.plan.over_centres import assumed_of_centres, settle_over_centres
 from sfumato.plan.plan import Considered, Plan, Planned
+from sfumato.plan.readers import read_as_one
 from sfumato.plan.request import Request, as_acted, is_pure, questions_of, requests_of
 from sfumato.plan.sentences import with_meaning
 from sfumato.plan.settle import Settled, Settling
@@ -135,13 +136,14 @@ def _planned(
             settle_either_way(
                 own[name],
                 lambda asked, name=name: _dataset(network, name, asked, known, sizes[name], strategies, ways[name]),
+                read_as_one(network, own[name]),
             )
             for name in datasets
         ]
 
     settled = settle_over_centres(network.spec, requests, settle)
     acts = _all(one.acts for one in settled)
-    requests = as_acted(requests, [(act.observer, act.name) for act in acts])
+    requests = as_acted(requests, [(observer, act.name) for act in acts for observer in act.observers])
     assumptions += _by_points(network, requests) + assumed_of_centres(network.spec)
     plan = Plan(
         network.spec.name,
@@ -165,7 +167,7 @@ def _among(sharing: Sharing | None, network: Network, dataset: str, size: float)
 
 
 def _with_meaning(planned: Planned, network: Network, acts: Iterable[Act], strategies: Sequence[Strategy]) -> Planned:
-    act = next((one for one in acts if (one.name, one.observer) == (planned.name, planned.observer)), None)
+    act = next((one for one in acts if one.makes(planned.name, planned.observer)), None)
     words = next((one.words for one in strategies if act is not None and one.kind == act.kind and one.words), "")
     return with_meaning(planned, network, act, words)
 

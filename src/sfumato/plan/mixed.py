@@ -36,6 +36,7 @@ from sfumato.plan.portions import (
     portion_of,
     split_portions,
 )
+from sfumato.plan.readers import read_as_one
 from sfumato.plan.request import Request
 from sfumato.plan.settle import Settled
 from sfumato.plan.strategy import Choice, Strategy, choose
@@ -84,16 +85,33 @@ class Mixing:
     size: float
     sizes: Mapping[str, float]
     statistics: Callable[[tuple[Request, ...]], Settled]
-    #: Portions that were found before, and by what the ε of each observer's is multiplied.
+    #: Portions of each reader that were found before, and by what the ε of each reader's is multiplied.
     found: Portions | None = None
     factors: Mapping[str, Fraction] = field(default_factory=dict)
 
     # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
+    def readers(self) -> dict[str, str]:
+        """Of every observer the one that stands for all who see the same acts."""
+        return read_as_one(self.network, self.requests)
+
+    @cached_property
+    def shown(self) -> dict[Key, tuple[Request, ...]]:
+        """(reader, name) of every act, and who asks for it."""
+        found: dict[Key, tuple[Request, ...]] = {}
+        for request in self.requests:
+            if request.is_act:
+                key = self._key(request)
+                found[key] = (*found.get(key, ()), request)
+        return found
+
+    def _key(self, request: Request) -> Key:
+        return self.readers[request.observer], request.name
+
+    @cached_property
     def wanted(self) -> dict[Key, Wanted]:
-        others = [request for request in self.requests if request.is_act]
-        return {(request.observer, request.name): wanted_of(request, self.network) for request in others}
+        return {key: wanted_of(requests[0], self.network) for key, requests in self.shown.items()}
 
     @cached_property
     def numbers(self) -> tuple[Request, ...]:
@@ -129,9 +147,10 @@ class Mixing:
     @cached_property
     def groups(self) -> list[frozenset[str]]:
         """Observers who collude, where one of them sees something else than statistics."""
-        present, acting = set(self.requirements), {observer for observer, _ in self.wanted}
+        acting = {reader for reader, _ in self.wanted}
+        present = set(self.requirements)
         found = [frozenset(collusion.observers) & present for collusion in self.network.spec.collusions]
-        return [group for group in found if len(group) > 1 and group & acting]
+        return [group for group in found if len(group) > 1 and acting & {self.readers[one] for one in group}]
 
     def loosest(self, group: frozenset[str]) -> str:
         """The member whose own requirement is the group's."""
@@ -152,47 +171,50 @@ class Mixing:
 
     def _split(self) -> Portions:
         losses: dict[str, dict[str, float]] = {}
-        for (observer, name), wanted in self.wanted.items():
-            whole = choose(wanted, self.strategies, self.points[observer], self.size)
-            losses.setdefault(observer, {})[name] = wanted.request.weight * whole.prediction.loss
-        for observer, loss in self._losses_of_statistics().items():
-            if observer in losses:
-                losses[observer][STATISTICS] = loss
-        portions = {observer: split_portions(own, self._floors(observer)) for observer, own in losses.items()}
-        for group in self.groups:
-            for observer in sorted(group - portions.keys()):
-                portions[observer] = {STATISTICS: SPENT}
-        for group in self.groups:
-            portions = collude(portions, self.points, group, self.loosest(group))
+        for (reader, name), wanted in self.wanted.items():
+            whole = choose(wanted, self.strategies, self.points[reader], self.size)
+            losses.setdefault(reader, {})[name] = wanted.request.weight * whole.prediction.loss
+        for reader, loss in self._losses_of_statistics().items():
+            if reader in losses:
+                losses[reader][STATISTICS] = loss
+        portions = {reader: split_portions(own, self._floors(reader)) for reader, own in losses.items()}
+        groups = [(frozenset(map(self.readers.__getitem__, group)), self.loosest(group)) for group in self.groups]
+        for members, _ in groups:
+            for reader in sorted(members - portions.keys()):
+                portions[reader] = {STATISTICS: SPENT}
+        for members, loosest in groups:
+            portions = collude(portions, self.points, members, loosest)
         return portions
 
-    def _floors(self, observer: str) -> dict[str, Fraction]:
-        """What each of an observer's publications gets at least: public weights alone decide."""
-        acts = {name: wanted.request.weight for (whose, name), wanted in self.wanted.items() if whose == observer}
-        return even_floors(acts, [request.weight for request in self.numbers if request.observer == observer])
+    def _floors(self, reader: str) -> dict[str, Fraction]:
+        """What each of a reader's publications gets at least: public weights alone decide."""
+        acts = {name: wanted.request.weight for (whose, name), wanted in self.wanted.items() if whose == reader}
+        numbers = {one.name: one.weight for one in self.numbers if self.readers[one.observer] == reader}
+        return even_floors(acts, list(numbers.values()))
 
     def _losses_of_statistics(self) -> dict[str, float]:
-        """Of each observer, weighted, were the whole budget for statistics."""
+        """Of each reader, weighted, were the whole budget for statistics."""
         if not self.numbers:
             return {}
         whole = self.statistics(self.numbers)
-        found: dict[str, float] = {}
+        found: dict[str, dict[str, float]] = {}
         for planned, loss in zip(whole.planned, relative_losses(self._settling(), whole.planned), strict=True):
-            found[planned.observer] = found.get(planned.observer, 0.0) + planned.weight * loss
-        return found
+            own = found.setdefault(self.readers[planned.observer], {})
+            own[planned.name] = max(own.get(planned.name, 0.0), planned.weight * loss)
+        return {reader: math.fsum(own.values()) for reader, own in found.items()}
 
     def _settling(self) -> tuple[Network, str, tuple[Request, ...], float, Mapping[str, float]]:
         return (self.network, self.dataset, self.numbers, self.size, self.sizes)
 
-    def share(self, observer: str, name: str) -> Point:
-        wider = self.factors.get(observer, Fraction(1))
-        return portion_of(self.points[observer], self.portions[observer][name], wider)
+    def share(self, reader: str, name: str) -> Point:
+        wider = self.factors.get(reader, Fraction(1))
+        return portion_of(self.points[reader], self.portions[reader][name], wider)
 
     def _reduced(self, request: Request) -> Request:
         """The same request with what its statistics may cost in place of the whole requirement."""
-        if request.observer not in self.portions:
+        if self.readers[request.observer] not in self.portions:
             return request
-        own = self.share(request.observer, STATISTICS)
+        own = self.share(self.readers[request.observer], STATISTICS)
         return dataclasses.replace(request, requirement=dataclasses.replace(request.requirement, guarantee=own))
 
     # ── the result ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -201,7 +223,7 @@ class Mixing:
         """At portions that add up; then at wider ones, as long as all together keeps every promise.
 
         Plain addition is the most that acts can cost together, and Gaussian acts cost less: what is left is given to
-        all of an observer's publications alike. A few steps find out how far that goes, by the exact composition.
+        all of a reader's publications alike. A few steps find out how far that goes, by the exact composition.
         """
         best = at = self._settled()
         factors = dict.fromkeys(self.portions, Fraction(1))
@@ -222,14 +244,15 @@ class Mixing:
         return kept and all(part <= SPENT for part in self._used(mixed).values())
 
     def _used(self, mixed: Mixed) -> dict[str, float]:
-        """For every observer the part of its ε, or of that of a group it is part of, that is really used."""
+        """For every reader the part of its ε, or of that of a group it is part of, that is really used."""
         found = dict.fromkeys(self.portions, 0.0)
         groups = {tuple(sorted(group)): self.loosest(group) for group in self.groups}
         for promise in mixed.promises:
             whose = groups.get(promise.observers, promise.observers[0])
             epsilon, delta = self.points[whose].stated
             part = promise.kept.epsilon(delta) / epsilon
-            found |= {o: max(found[o], part) for o in promise.observers if o in found}
+            readers = {self.readers[observer] for observer in promise.observers}
+            found |= {reader: max(found[reader], part) for reader in readers if reader in found}
         return found
 
     def _settled(self) -> Mixed:
@@ -245,6 +268,7 @@ class Mixing:
 
     def _act(self, key: Key, choice: Choice) -> Act:
         act = choice.strategy.settle(self.wanted[key], self.share(*key), self.size)
+        act = dataclasses.replace(act, observers=tuple(request.observer for request in self.shown[key]))
         if act.events and compose(act.events).implies(act.guarantee) is not True:
             raise PlanError(
                 f"{act.name}: the events of {act.strategy} do not keep {act.guarantee.describe()}. This is a mistake "
@@ -267,12 +291,11 @@ class Mixing:
                 planned.append(known[key])
                 curves.append(statistic_curve(known[key], by_key[key], asked, numbers.noises[request.observer]))
             else:
-                choice, share = choices[key], self.share(*key)
-                wider = self.factors.get(request.observer, 1) > 1
-                planned.append(_planned(self.wanted[key], choice, share, wider))
-                curves.append(
-                    act_curve(self.wanted[key], choice.strategy, share, self.points[request.observer], self.size)
-                )
+                key = self._key(request)
+                wanted = dataclasses.replace(self.wanted[key], request=request)
+                choice, share, wider = choices[key], self.share(*key), self.factors.get(key[0], 1) > 1
+                planned.append(_planned(wanted, choice, share, wider))
+                curves.append(act_curve(wanted, choice.strategy, share, self.points[request.observer], self.size))
         return tuple(planned), tuple(curves)
 
     # ── promises ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -282,7 +305,7 @@ class Mixing:
         settled = {promise.observers: promise for promise in numbers.promises} if numbers is not None else {}
         promises = []
         for observer, request in self.requirements.items():
-            if observer in self.portions:
+            if self.readers[observer] in self.portions:
                 name = show(request.requirement.name)
                 promises.append(self._promise(shown, (observer,), name, request.requirement.guarantee, observer))
             else:
@@ -308,7 +331,8 @@ class Mixing:
     def _parts(self, shown: Plan, observers: tuple[str, ...]) -> list[Point]:
         """What acts and statistics were given; statistics of several observers count once, at the most of each."""
         parts = [as_point(act.guarantee) for act in shown.acts_of(self.dataset, observers)]
-        numbers = [self.share(o, STATISTICS) for o in observers if STATISTICS in self.portions.get(o, {})]
+        readers = dict.fromkeys(self.readers[observer] for observer in observers)
+        numbers = [self.share(one, STATISTICS) for one in readers if STATISTICS in self.portions.get(one, {})]
         drawn = bool(shown.draw_events(self.dataset, observers))
         if drawn and numbers:
             epsilon, delta = (max(found) for found in zip(*(point.stated for point in numbers), strict=True))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Basis", "Considered", "Curve", "Plan", "Planned", "Promise", "Seen"]
 
-VERSION = 5
+VERSION = 6
 
 #: Where no promise names a δ and the cost needs one.
 _DELTA = 1e-6
@@ -182,7 +182,8 @@ class Plan(Shown):
     def acts_of(self, dataset: str, observers: Iterable[str] | None = None) -> tuple[Act, ...]:
         """The acts on a dataset that these observers see; all of them if nobody is named."""
         names = None if observers is None else {*observers, EVERYONE}
-        return tuple(act for act in self.acts if act.dataset == dataset and (names is None or act.observer in names))
+        own = (act for act in self.acts if act.dataset == dataset)
+        return tuple(act for act in own if names is None or names.intersection(act.observers))
 
     def draw_events(self, dataset: str, observers: Iterable[str] | None = None) -> tuple[Event, ...]:
         """The events of the draws alone.
@@ -229,8 +230,7 @@ class Plan(Shown):
 
     def act_of(self, planned: Planned) -> Act | None:
         """What publishes rows, a model or drawn numbers; None of what is read off draws, or is public."""
-        key = (planned.name, planned.observer)
-        return next((act for act in self.acts if (act.name, act.observer) == key), None)
+        return next((act for act in self.acts if act.makes(planned.name, planned.observer)), None)
 
     def to_dict(self) -> dict[str, Any]:
         return {

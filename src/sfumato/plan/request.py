@@ -15,7 +15,7 @@ from sfumato.core.domain import Scalar
 from sfumato.errors import PlanError
 from sfumato.lang.derivations import Publication
 from sfumato.lang.inside import requirements_here
-from sfumato.lang.spec import EVERYONE, Forbidden, Nonnegative, Preference, PrivacyRequirement, Whole
+from sfumato.lang.spec import Forbidden, Nonnegative, Preference, PrivacyRequirement, Whole
 from sfumato.lang.term import Compound, Position, Term, indicator, match, show
 from sfumato.lang.vocabulary import published_kind
 from sfumato.network.aggregate import AggregateNode
@@ -25,6 +25,7 @@ from sfumato.network.network import Group, Network, Node
 from sfumato.network.zones import seen
 from sfumato.plan.cuts import topological_order
 from sfumato.plan.discrete import SampleCandidate, SampleLaw, is_finite, sample_candidate, sample_law
+from sfumato.plan.readers import are_apart
 from sfumato.plan.template import Template
 from sfumato.plan.units import check_units
 from sfumato.questions.question import Question
@@ -126,22 +127,16 @@ def requests_of(network: Network) -> tuple[Request, ...]:
     return tuple(requests.values())
 
 
-def _are_apart(dataset: str, network: Network, requests: Sequence[Request]) -> bool:
-    """Whether nobody puts together what observers of a dataset see: one observer, or several of whom none colludes."""
-    observers = {one.observer for one in requests if one.requirement.dataset == dataset}
-    colluding = {name for group in network.spec.collusions for name in group.observers}
-    return len(observers) == 1 or (EVERYONE not in observers and not observers & colluding)
-
-
 def _by_its_ways(request: Request, network: Network, requests: Sequence[Request]) -> Request:
     """The request as an act of its own, where its answer has to be drawn; marked, where it may be.
 
-    Acts of several observers add up, noisy sums are refinements of each other: so never where observers collude.
+    Acts of several readers add up, noisy sums are refinements of each other: so never where readers collude.
     """
     question = _asked(request, network)
     if question is not None and question.only_drawn:
         return _only_drawn(request, network, question)
-    if network.spec.centres or not _are_apart(request.requirement.dataset, network, requests):
+    beside = [one for one in requests if one.requirement.dataset == request.requirement.dataset]
+    if network.spec.centres or not are_apart(network, beside):
         return request
     if question is None or not question.may_be_drawn or question.drawn_way in request.forbidden:
         return request

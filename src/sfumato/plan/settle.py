@@ -20,13 +20,14 @@ from sfumato.lang.term import show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds
 from sfumato.network.network import Network, Node
-from sfumato.plan.allocation import Budget, split_budget
+from sfumato.plan.allocation import Budget, Shares, split_budget
 from sfumato.plan.difficulty import difficulties_of, floors_of, individuals, limits_of
 from sfumato.plan.draw import events_of, refinements
 from sfumato.plan.draw_law import DrawLaw, NoiseName, draw_law
 from sfumato.plan.individual_part import AnyDraw, IndividualPart, SamplePart, Simulated, choose_part, put_together
 from sfumato.plan.plan import Considered, Planned, Promise
 from sfumato.plan.planned_line import planned_line
+from sfumato.plan.readers import read_as_one
 from sfumato.plan.request import Request, asked_of, sample_answers, shared_template, template_of
 from sfumato.plan.sharing import Sharing, needs_rows
 from sfumato.plan.template import Template
@@ -98,6 +99,21 @@ class Settling:
                     f"{name}, and sees what both publish. Put all of it under one requirement. Nothing was spent."
                 )
         return {observer: guarantee for observer, (_, guarantee) in found.items()}
+
+    @cached_property
+    def readers(self) -> dict[str, str]:
+        """Of every observer the one whose shares it has. Values of single individuals are shown to each by itself."""
+        found = read_as_one(self.network, self.requests)
+        alone = {found[request.observer] for request in self.requests if request.of_individuals}
+        return {observer: observer if reader in alone else reader for observer, reader in found.items()}
+
+    @cached_property
+    def asked(self) -> dict[str, tuple[Request, ...]]:
+        """What every reader asks for, each publication once."""
+        found: dict[str, dict[str, Request]] = {}
+        for request in self.requests:
+            found.setdefault(self.readers[request.observer], {}).setdefault(request.name, request)
+        return {reader: tuple(own.values()) for reader, own in found.items()}
 
     @cached_property
     def budgets(self) -> list[Budget]:
@@ -348,10 +364,28 @@ class Settling:
 
     # ── the result ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def settle(self) -> Settled:
+    def _shares(self) -> Shares:
+        """Of every observer, by block: what its reader was given, of what it asks for itself."""
         difficulties = difficulties_of(self)
-        limits, floors = (limits_of(self), floors_of(self, difficulties)) if difficulties else ({}, {})
-        shares = split_budget(difficulties, self.budgets, self.law.degree, limits, floors) if difficulties else {}
+        if not difficulties:
+            return {}
+        budgets = [Budget(frozenset(map(self.readers.__getitem__, one.observers)), one.total) for one in self.budgets]
+        limits, floors = limits_of(self), floors_of(self, difficulties)
+        found = split_budget(difficulties, budgets, self.law.degree, limits, floors)
+        return {
+            observer: self._own(observer, found[reader]) for observer, reader in self.readers.items() if reader in found
+        }
+
+    def _own(self, observer: str, shares: dict[str, float]) -> dict[str, float]:
+        """Of a reader's shares those of what this observer asks for."""
+        mine = [request for request in self.requests if request.observer == observer]
+        if any(request.of_individuals for request in mine):  # then it is the only one who reads
+            return shares
+        blocks = {self.block_of(name)[0] for request in mine if request.of_sums for name in self.reads_of(request)}
+        return {block: share for block, share in shares.items() if block in blocks}
+
+    def settle(self) -> Settled:
+        shares = self._shares()
         draws = (*self._sum_draws(shares), *self._individual_draws(shares))
         planned = tuple(planned_line(self, request, draws) for request in self.requests)
         promises = self._promises(draws)

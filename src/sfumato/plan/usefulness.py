@@ -26,7 +26,7 @@ def verdicts(plan: Plan) -> tuple[str, ...]:
 def verdicts_of(plan: Plan, planned: Planned) -> tuple[str, ...]:
     """What is to be said of one publication."""
     for act in plan.acts:
-        if (act.name, act.observer) == (planned.name, planned.observer):
+        if act.makes(planned.name, planned.observer):
             schema = act.parameters.get("schema")
             domains = Schema.from_toml(schema).columns if schema else {}
             errors = {seen.node: seen.standard_error for seen in planned.seen}

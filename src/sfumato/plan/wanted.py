@@ -326,10 +326,11 @@ def _one_row(name: str, node: Node) -> tuple[str, str]:
 
 def follows_study(act: Act, network: Network) -> bool:
     """Whether an act reads what the study's publication names, within the study's own ranges, under its adjacency."""
-    own = [one for one in requests_of(network) if (one.name, one.observer) == (act.name, act.observer)]
-    request = next((one for one in own if one.is_act or one.either), None)
-    if request is None:
-        return False
+    own = [one for one in requests_of(network) if act.makes(one.name, one.observer) and (one.is_act or one.either)]
+    return len(own) == len(act.observers) and all(_follows(act, request, network) for request in own)
+
+
+def _follows(act: Act, request: Request, network: Network) -> bool:
     wanted = wanted_of(request, network)
     stated = (act.kind, act.dataset, act.guarantee.adjacency)
     asked = (wanted.kind, request.requirement.dataset, request.adjacency)

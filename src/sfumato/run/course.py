@@ -31,7 +31,7 @@ from sfumato.errors import InputError, RoundFailedError, UnprovedError
 from sfumato.mechanisms.additive import Additive
 from sfumato.mechanisms.elsewhere import Elsewhere, PublishedSum, Unanswered
 from sfumato.network.evaluate import Values
-from sfumato.plan.act import Act
+from sfumato.plan.act import Act, ActKey
 from sfumato.plan.plan import Plan
 from sfumato.plan.shared_act import act_sharing, together
 from sfumato.plan.sharing import Sharing
@@ -40,8 +40,6 @@ from sfumato.run.publish import Columns, checked, columns_for, counted_nobody, s
 from sfumato.run.publish_base import Performed, column_of
 
 __all__ = ["Course"]
-
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -63,12 +61,12 @@ class Course:
 
     def __init__(self, plan: Plan, first: StudyRound) -> None:
         self.plan, self.first = plan, first
-        self.performed: dict[Key, Performed] = {}
+        self.performed: dict[ActKey, Performed] = {}
         self.opened: list[Aggregate] = []
-        self._seen: dict[Key, list[PublishedSum]] = {(act.name, act.observer): [] for act in plan.acts}
+        self._seen: dict[ActKey, list[PublishedSum]] = {act.key: [] for act in plan.acts}
         self._records: dict[str, int] = {}
-        self._next: dict[Key, _Asked] = {}
-        self._columns: dict[Key, Columns] = {}
+        self._next: dict[ActKey, _Asked] = {}
+        self._columns: dict[ActKey, Columns] = {}
 
     @property
     def is_over(self) -> bool:
@@ -100,8 +98,8 @@ class Course:
             return cells_of(self.plan, values, agreed)
         if not self._columns:
             found = columns_for(self.plan, values, parts=True)
-            self._columns = {(one.act.name, one.act.observer): one for one in found}
-        numbers = [self._own(act, self._columns[act.name, act.observer]) for act, _ in self._asking()]
+            self._columns = {one.act.key: one for one in found}
+        numbers = [self._own(act, self._columns[act.key]) for act, _ in self._asking()]
         people = [one.numbers(values) for one in people_lines(self.plan)]
         return whole_cells([*(part for parts in numbers for part in parts), *people], agreed.summed)
 
@@ -122,7 +120,7 @@ class Course:
             times = sharing.opened(len(found.included), records[act.dataset]).times
             for exact in one.exact:
                 answer = PublishedSum(values[: exact.size], times, records[act.dataset])
-                self._seen[act.name, act.observer].append(answer)
+                self._seen[act.key].append(answer)
                 values = values[exact.size :]
         self.opened.append(found)
         self._look_ahead()
@@ -130,13 +128,12 @@ class Course:
     # ── acts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _asking(self) -> list[tuple[Act, _Asked]]:
-        keys = [(act.name, act.observer) for act in self.plan.acts]
-        return [(act, self._next[key]) for act, key in zip(self.plan.acts, keys, strict=True) if key in self._next]
+        return [(act, self._next[act.key]) for act in self.plan.acts if act.key in self._next]
 
     def _look_ahead(self) -> None:
         self._next = {}
         for act in self.plan.acts:
-            key = (act.name, act.observer)
+            key = act.key
             if key in self.performed:
                 continue
             found = self._begun(act, _nobody(act))
@@ -147,8 +144,8 @@ class Course:
 
     def _own(self, act: Act, columns: Columns) -> Sequence[np.ndarray]:
         if columns.table.num_rows == 0:
-            return [np.zeros(exact.size) for exact in self._next[act.name, act.observer].exact]
-        found, agreed = self._begun(act, columns), self._next[act.name, act.observer]
+            return [np.zeros(exact.size) for exact in self._next[act.key].exact]
+        found, agreed = self._begun(act, columns), self._next[act.key]
         if not isinstance(found, _Asked) or found.public != agreed.public:
             raise UnprovedError(f"{act.name}: what is asked next depends on the rows. Nothing left the centre.")
         return found.exact
@@ -160,7 +157,7 @@ class Course:
         records = self._records[act.dataset]
         if records == 0:
             raise InputError(f"{act.name}: {act.dataset} has no individuals. Nothing more is drawn for it.")
-        seen = self._seen[act.name, act.observer]
+        seen = self._seen[act.key]
         elsewhere = Elsewhere(self._seed(act), seen, records)
         try:
             done = strategy_of(act).begin(act, columns.table, columns.identifiers, elsewhere)
@@ -187,7 +184,7 @@ class Course:
 
     def _seed(self, act: Act) -> int:
         """For what is public anyway, such as the frequencies of features: the same at every party."""
-        text = json.dumps([self.plan.hash, act.name, act.observer])
+        text = json.dumps([self.plan.hash, act.name, *act.observers])
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
 
     def _digest(self) -> str:

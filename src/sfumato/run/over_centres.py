@@ -28,6 +28,7 @@ from sfumato.centres.study_round import Cost, StudyRound
 from sfumato.errors import InputError, PlanError
 from sfumato.network.evaluate import Values
 from sfumato.network.network import Network
+from sfumato.plan.act import ActKey
 from sfumato.plan.draw import Draw
 from sfumato.plan.plan import Plan
 from sfumato.plan.shared_act import sharing_of
@@ -222,7 +223,7 @@ def published_over_centres(
     tables: Mapping[str, Any],
     out: Path | None,
     *,
-    performed: Mapping[tuple[str, str], Performed] | None = None,
+    performed: Mapping[ActKey, Performed] | None = None,
     later: Sequence[Aggregate] = (),
 ) -> Release:
     """The release that the opened sum makes; `tables` are the public ones. The centres have paid, nobody pays here.
@@ -233,7 +234,7 @@ def published_over_centres(
         return publish(found, performed or {}, later)
 
 
-Publish = Callable[[Aggregate, Mapping[tuple[str, str], Performed], Sequence[Aggregate]], Release]
+Publish = Callable[[Aggregate, Mapping[ActKey, Performed], Sequence[Aggregate]], Release]
 
 
 def left_complete(plan: Plan, out: Path | None) -> Release | None:
@@ -251,7 +252,7 @@ def publishing(plan: Plan, tables: Mapping[str, Any], out: Path | None) -> Itera
         return
     with Staging.open(out, plan.hash, again=_AGAIN, room=1 << 20, files=file_names(plan)) as staging:
 
-        def publish(found: Aggregate, acts: Mapping[tuple[str, str], Performed], later: Sequence[Aggregate]) -> Release:
+        def publish(found: Aggregate, acts: Mapping[ActKey, Performed], later: Sequence[Aggregate]) -> Release:
             release = _release(plan, values, found, acts, out)
             record = {"centres": _record(found) | ({"later": list(map(_record, later))} if later else {})}
             everybody = isinstance(sharing_of(plan), NoiseAtEveryone)
@@ -265,7 +266,7 @@ def publishing(plan: Plan, tables: Mapping[str, Any], out: Path | None) -> Itera
 
 
 def _release(
-    plan: Plan, values: Values, found: Aggregate, acts: Mapping[tuple[str, str], Performed], out: Path | None
+    plan: Plan, values: Values, found: Aggregate, acts: Mapping[ActKey, Performed], out: Path | None
 ) -> Release:
     drawn = Draws(None)
     people = people_of(plan, found.values)

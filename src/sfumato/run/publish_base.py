@@ -74,7 +74,7 @@ class Publisher(Strategy):
             request.name,
             wanted.kind,
             strategy.name,
-            request.observer,
+            (request.observer,),
             request.requirement.dataset,
             guarantee,
             {**wanted.stated, **parameters},

@@ -29,6 +29,7 @@ from sfumato.network.evaluate import ID, Values
 from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
 from sfumato.network.stores.store import StoredRows
+from sfumato.plan.act import ActKey
 from sfumato.plan.derive import derive
 from sfumato.plan.plan import Plan
 from sfumato.plan.request import requests_of
@@ -310,14 +311,14 @@ def assembled(
     network: Network,
     values: Values,
     drawn: Draws,
-    performed: Mapping[tuple[str, str], Performed],
+    performed: Mapping[ActKey, Performed],
     out: Path | None,
 ) -> Release:
     """What every observer sees, read off what was drawn."""
     requests = {(request.name, request.observer): request for request in requests_of(network)}
     published = tuple(
-        performed[planned.name, planned.observer].published(planned.name, planned.observer)
-        if (planned.name, planned.observer) in performed
+        performed[act.key].published(planned.name, planned.observer)
+        if (act := plan.act_of(planned)) is not None
         else View(plan, network, values, drawn, planned.observer).published(
             planned, requests[planned.name, planned.observer]
         )
@@ -346,14 +347,14 @@ def _columns(plan: Plan, values: Values) -> tuple[Columns, ...]:
     return columns_for(plan, values)
 
 
-def _performed(columns: Sequence[Columns], random_state: int | None) -> dict[tuple[str, str], Performed]:
+def _performed(columns: Sequence[Columns], random_state: int | None) -> dict[ActKey, Performed]:
     """Every act done once, each with a seed of its own in a dry run."""
     if not columns:
         return {}
     from sfumato.run.publish import perform
 
     seeds = (None if random_state is None else random_state + 10_000 + place for place in range(len(columns)))
-    return {(one.act.name, one.act.observer): perform(one, seed) for one, seed in zip(columns, seeds, strict=True)}
+    return {one.act.key: perform(one, seed) for one, seed in zip(columns, seeds, strict=True)}
 
 
 def _commit(ledger: Ledger | None, reservations: Sequence[Reservation]) -> None:

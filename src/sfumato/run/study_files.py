@@ -24,6 +24,7 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.events.event import Event, Repeated
 from sfumato.errors import InputError
 from sfumato.lang.spec import EVERYONE
+from sfumato.plan.act import ActKey
 from sfumato.plan.plan import Plan, Planned
 from sfumato.plan.sentences import LISTED
 from sfumato.plan.shared_act import sharing_of
@@ -115,10 +116,10 @@ class _Drawn:
 
 
 def _drawn(
-    plan: Plan, performed: Mapping[tuple[str, str], Performed], dataset: str, observers: tuple[str, ...] | None = None
+    plan: Plan, performed: Mapping[ActKey, Performed], dataset: str, observers: tuple[str, ...] | None = None
 ) -> _Drawn:
     acts = plan.acts_of(dataset, observers)
-    done = [performed[act.name, act.observer] for act in acts]
+    done = [performed[act.key] for act in acts]
     events = (*plan.draw_events(dataset, observers), *(event for one in done for event in one.events))
     proofs = _PROOFS.union(*(one.proofs for one in done), *(event.proof_ids() for event in events))
     proofs |= _proofs_of_plan(plan, dataset) | ({"portions"} if acts else set())
@@ -129,7 +130,7 @@ def _drawn(
     notes += _who_draws(plan)
     notes += [f"{one.name} for {one.observer}: {LISTED}" for one in _listed(plan, dataset, observers)]
     for act, one in zip(acts, done, strict=True):
-        notes += [f"{act.name} for {act.observer}: {note}" for note in one.notes]
+        notes += [f"{act.name} for {act.readers}: {note}" for note in one.notes]
     return _Drawn(events, tuple(sorted(proofs)), tuple(notes))
 
 
@@ -155,9 +156,7 @@ def _listed(plan: Plan, dataset: str, observers: tuple[str, ...] | None) -> list
     return [one for one in own if observers is None or one.observer in observers]
 
 
-def certificates_of(
-    plan: Plan, performed: Mapping[tuple[str, str], Performed], publishable: bool
-) -> dict[str, Certificate]:
+def certificates_of(plan: Plan, performed: Mapping[ActKey, Performed], publishable: bool) -> dict[str, Certificate]:
     """One for everything drawn from a dataset, and one for each promise: of the events that were really drawn."""
     found: dict[str, Certificate] = {}
     issue = partial(Certificate.issue, plan=plan.to_dict(), publishable=publishable)

@@ -137,7 +137,7 @@ class StudyPlan(Shown):
     @property
     def _told(self) -> list[str]:
         """What the errors of models and tables are about, in words: they are no intervals."""
-        acts = {(act.name, act.observer) for act in self.plan.acts}
+        acts = {(act.name, observer) for act in self.plan.acts for observer in act.observers}
         told = [
             f"{planned.name}: {in_callers_words(seen.note, self.study.words)}"
             for planned in self.plan.publications

@@ -1,0 +1,93 @@
+"""Who is planned as one reader: observers with one promise who ask for the same, or who put together what they see.
+
+In:   the requests of one dataset, who colludes, who knows what exactly.
+Out:  for every observer the one whose tables, models and drawn answers it shares.
+Not here: sharing sums, which are versions of each other whatever is promised (plan/settle.py).
+Proof: docs/proofs/portions.md
+
+What one observer may learn another one with the same promise may learn too. So where both ask for the same, one act is
+shown to both, in place of one for each, which would cost twice. Colluders with one promise see everything of each other
+and are promised what one of them alone is: what any of them asks for is drawn once, for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sfumato.lang.spec import EVERYONE
+from sfumato.lang.term import Compound
+from sfumato.network.network import Network
+
+if TYPE_CHECKING:
+    from sfumato.plan.request import Request
+
+__all__ = ["are_apart", "read_as_one"]
+
+#: The requests of one observer by name.
+_Own = Mapping[str, "Request"]
+
+
+def read_as_one(network: Network, requests: Sequence[Request]) -> dict[str, str]:
+    """Of every observer of these requests the first one that sees the same acts; itself where there is nobody else."""
+    asked: dict[str, dict[str, Request]] = {}
+    for request in requests:
+        asked.setdefault(request.observer, {})[request.name] = request
+    if EVERYONE in asked:  # what everyone sees counts for each of the others
+        return {observer: observer for observer in asked}
+    found: dict[str, str] = {}
+    for observer in asked:
+        first = (one for one in found if found[one] == one)
+        found[observer] = next((one for one in first if _is_one(network, asked, observer, _with(found, one))), observer)
+    return found
+
+
+def are_apart(network: Network, requests: Sequence[Request]) -> bool:
+    """Whether nobody puts together what several readers see: one of them, or several of whom none colludes."""
+    readers = read_as_one(network, requests)
+    if EVERYONE in readers:
+        return len(readers) == 1
+    return all(len({readers[one] for one in group & readers.keys()}) <= 1 for group in _groups(network))
+
+
+def _with(found: Mapping[str, str], first: str) -> list[str]:
+    return [observer for observer, reader in found.items() if reader == first]
+
+
+def _is_one(network: Network, asked: Mapping[str, _Own], observer: str, others: Sequence[str]) -> bool:
+    """Whether an observer shares what these see, who are one reader already."""
+    mine, groups = asked[observer], _groups_of(network, observer)
+    promised = _promised(network, mine, observer)
+    for other in others:
+        theirs = asked[other]
+        if _groups_of(network, other) != groups or _promised(network, theirs, other) != promised:
+            return False
+        # Colluders see each other's anyway; of the others each is shown no more than it asks for.
+        if not _agree(mine, theirs) or not (groups or mine.keys() == theirs.keys()):
+            return False
+    return True
+
+
+def _groups(network: Network) -> list[frozenset[str]]:
+    return [frozenset(one.observers) for one in network.spec.collusions]
+
+
+def _groups_of(network: Network, observer: str) -> list[frozenset[str]]:
+    return [group for group in _groups(network) if observer in group]
+
+
+def _promised(network: Network, own: _Own, observer: str) -> tuple[Any, ...]:
+    """All that is promised to an observer, by whatever name, and what it knows exactly."""
+    promises = [replace(one.requirement, name=Compound(""), observer="") for one in own.values()]
+    distinct = [one for place, one in enumerate(promises) if one not in promises[:place]]
+    return distinct, {variable for whose, variable in network.exact if whose == observer}
+
+
+def _agree(one: _Own, other: _Own) -> bool:
+    """Whether what both ask for under one name is the same."""
+    return all(_asked(one[name]) == _asked(other[name]) for name in one.keys() & other.keys())
+
+
+def _asked(request: Request) -> tuple[Any, ...]:
+    return request.term, request.nodes, request.sampled, request.weight, request.preferred, request.forbidden
