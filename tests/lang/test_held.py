@@ -55,6 +55,7 @@ def test_a_trusted_party_reads_all_parts(tmp_path):
         ("holds(b, pb).", "holds(b, pb). source(pc, 'c.parquet'). holds(b, pc). column(pc, id, patient(P)). "
          "column(pc, kalium, kalium(P)).", "of the same columns"),
         ("missing(pb, never).", "", "absent or unreadable"),
+        ("missing(pb, never).", "missing(pb, skip).", "absent or unreadable"),
         ("centre(b).", "", "not declared"),
     ],
 )  # fmt: skip

@@ -74,8 +74,9 @@ def _absent(network: DerivedNetwork) -> Iterator[Problem]:
                 f"{shown} influences what is seen, and nothing says what stands for "
                 + ("an absent or unlisted cell" if listed else "an absent or unreadable cell"),
                 column.position,
-                f"Write missing({shown}, Value)., missing({shown}, skip).{other} or, if it is certain that no cell of "
-                f"{column.table} is absent or unlisted, missing({column.table}, never).",
+                f"Write missing({shown}, Value)., missing({shown}, skip).{other} or, of all cells of {column.table}, "
+                f"missing({column.table}, skip)., or, if it is certain that none of them is absent or unlisted, "
+                f"missing({column.table}, never).",
             )
 
 

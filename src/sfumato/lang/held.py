@@ -75,9 +75,10 @@ def _shape(atom: Term) -> str:
 
 
 def _join_missing(declared: Declared, first: str, tables: set[str]) -> None:
-    """What is said of absent cells of whole tables: kept of the first where it is said of every part."""
-    promised = {one.atom_pattern.functor for one in declared.missing if not one.atom_pattern.arguments}
-    dropped = tables - {first} if tables <= promised else tables
+    """What is said of absent cells of whole tables: kept of the first where every part says the same."""
+    said = {one.atom_pattern.functor: one.rule for one in declared.missing if one.of_table}
+    alike = tables <= said.keys() and len({said[table] for table in tables}) == 1
+    dropped = tables - {first} if alike else tables
     declared.missing = [
         one for one in declared.missing if one.atom_pattern.arguments or one.atom_pattern.functor not in dropped
     ]

@@ -123,14 +123,19 @@ class Range:
 class Missing:
     """missing(RV, Value): what stands for an absent cell, or for one that is not listed.
 
-    missing(RV, skip): people without the cell are left out of what reads it. missing(RV, never), or missing(Table,
-    never) for all cells of a table, is the author's word that it does not happen; `value` is then None.
+    missing(RV, skip): people without the cell are left out of what reads it. missing(RV, never): the author's word that
+    it does not happen; `value` is None then. missing(Table, …) says so of all cells of a table that are not named.
     """
 
     atom_pattern: Compound
     value: float | str | int | None
     rule: MissingRule = "value"
     position: Position | None = field(default=None, compare=False)
+
+    @property
+    def of_table(self) -> bool:
+        """Whether it may be about all cells of a table: these have no value in common."""
+        return self.rule != "value" and not self.atom_pattern.arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,8 +405,7 @@ class Spec:
             if match(declared.atom_pattern, atom) is not None:
                 return declared
         tables = {column.table for column in self.columns if match(column.atom, atom) is not None}
-        promised = (one for one in self.missing if one.rule == "never" and not one.atom_pattern.arguments)
-        return next((one for one in promised if one.atom_pattern.functor in tables), None)
+        return next((one for one in self.missing if one.of_table and one.atom_pattern.functor in tables), None)
 
     def requirement(self, name: Term) -> PrivacyRequirement:
         """The requirement of that name."""

@@ -224,8 +224,8 @@ def _patterns(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
     tables = {source.table for source in spec.sources}
     for one in (*spec.ranges, *spec.missing):
         name = indicator(one.atom_pattern)
-        promised = isinstance(one, Missing) and one.rule == "never" and name.removesuffix("/0") in tables
-        if name not in random and not promised:
+        whole = isinstance(one, Missing) and one.of_table and one.atom_pattern.functor in tables
+        if name not in random and not whole:
             yield _problem(
                 "unknown-variable",
                 f"{name} is not a declared random variable",

@@ -51,7 +51,8 @@ STATIC = {
     "range/2": "range(rv(P), [category, category]), range(rv(P), [category, category | other]), "
     "range(rv(P), fold([category, category])) or range(rv(P), text)",
     "range/3": "range(rv(P), Low, High)",
-    "missing/2": "missing(rv(P), Value), missing(rv(P), skip), missing(rv(P), never) or missing(Table, never)",
+    "missing/2": "missing(rv(P), Value), missing(rv(P), skip) or missing(rv(P), never); of all cells of a table "
+    "missing(Table, skip) or missing(Table, never)",
     "rows_per_person/2": "rows_per_person(Table, N)",
     "rows_per_person/3": "rows_per_person(Table, N, first(column))",
     "each_person/2": "each_person(Table, mean)",
