@@ -33,6 +33,7 @@ from sfumato.core.norms import L1, L2
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.mechanisms.grid_law import Law, grid_law
+from sfumato.mechanisms.noisy_sums import clipped
 from sfumato.questions.axis import Axis
 from sfumato.questions.count import Count as CountQuestion
 from sfumato.questions.histogram import Histogram as HistogramQuestion
@@ -459,8 +460,7 @@ class ClippedSums(Statistic):
         return np.clip(np.nan_to_num(found.astype(np.float64), nan=0.0), -_HUGE, _HUGE)
 
     def _contributions(self, rows: np.ndarray) -> np.ndarray:
-        lengths = np.linalg.norm(rows, ord=self.order, axis=1)
-        return rows * np.minimum(1.0, self.norm / np.maximum(lengths, np.finfo(float).tiny))[:, None]
+        return clipped(rows, self.norm, self.order)
 
 
 def _triangle(ones: int) -> float:
