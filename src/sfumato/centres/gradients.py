@@ -15,7 +15,8 @@ from typing import ClassVar, get_args
 
 import numpy as np
 
-from sfumato.centres.statistics import OfSchema, clipped_moves
+from sfumato.centres.clipped_sums import clipped_moves
+from sfumato.centres.statistics import OfSchema
 from sfumato.core.adjacency import Relation
 from sfumato.core.checks import positive
 from sfumato.core.domain import Categories
