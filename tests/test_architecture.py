@@ -181,6 +181,20 @@ match part.kind:
     assert found == {"gaussian", "box", "two-point", "laplace"}
 
 
+#: Noise of another law than the normal one is refused there: a check, and no choice between laws.
+ASKED_ONCE = {"plan/shared_act.py"}
+
+
+def test_nobody_asks_for_the_class_of_a_noise():
+    """No `isinstance(noise, Laplace)` where things are planned and published: its law knows what differs."""
+    asked = re.compile(r"isinstance\([^()]*\b(Gaussian|Laplace)(Noise)?\b")
+    assert asked.search("pure = isinstance(noise, Laplace)")
+    assert asked.search("if isinstance(law, GaussianNoise | BoxNoise):")
+    rooms = ("run", "plan", "centres")
+    found = {place for place, outline in source() if room(place) in rooms and asked.search(outline.text)}
+    assert found == ASKED_ONCE
+
+
 #: Where the word of a kind means something else: which rows of a person are kept, the part of a record that is drawn.
 OTHER_MEANINGS = {("lang/declare.py", "sample"), ("plan/plan.py", "sample")}
 
