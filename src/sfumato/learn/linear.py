@@ -250,6 +250,12 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         rows = UnitRows(checked_matrix(self, X, reset=False), self._norm, self._constant)
         return middle + half * rows.times(self._weights)
 
+    def rule(self) -> dict[str, Any]:
+        """What predictions are computed from; every number of it was released or is public."""
+        middle, half = self._shape
+        linear = {"type": "linear", "norm": self._norm, "constant": self._constant, "weights": [self._weights.tolist()]}
+        return {**linear, "middle": middle, "half": half}
+
     def explain(self) -> str:
         """What was done and what it promises, in words."""
         check_is_fitted(self, "coef_")
