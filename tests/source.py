@@ -75,7 +75,7 @@ class Outline:
         match node:
             case ast.Assign(targets=[ast.Name(id="__all__"), *_]):
                 self.exported |= {str(word.value) for word in ast.walk(node.value) if isinstance(word, ast.Constant)}
-            case ast.FunctionDef() | ast.ClassDef() if not ast.get_docstring(node):
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if not ast.get_docstring(node):
                 self.silent.append(node.name)
 
 

@@ -36,9 +36,11 @@ class LinearFit:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
+        """What each weight is for; the first is the constant."""
         return ("1", *self.schema.without([self.target]).feature_names)
 
     def predict(self, table: Any) -> np.ndarray:
+        """The target of each row in its own units; not clipped to its interval."""
         features = self.schema.without([self.target]).encode(table, extra="ignore")
         domain = self.schema.columns[self.target]
         assert isinstance(domain, Interval)

@@ -58,10 +58,12 @@ class LinearClassifier:
     certificate: Certificate = field(repr=False)
 
     def decision_function(self, table: Any) -> np.ndarray:
+        """One score a row; above 0 it speaks for the label. Cells outside of the schema have a place, as in rounds."""
         features = placed_rows(self.schema.without([self.target]), table)
         return self.weights[0] + features @ self.weights[1:]
 
     def predict(self, table: Any) -> np.ndarray:
+        """The label or the other category, by the sign of the score."""
         domain = self.schema.columns[self.target]
         assert isinstance(domain, Categories)
         other = next(value for value in domain.values if value != self.label)
@@ -112,10 +114,12 @@ class Series:
         self.round(self.start())
 
     def start(self) -> State:
+        """Before the first round: weights of 0, nothing drawn and nothing spent."""
         nothing = np.zeros(1 + self.schema.without([self.target]).width)
         return State(0, nothing, nothing)
 
     def is_over(self, state: State) -> bool:
+        """Whether all rounds were made: `result` may be asked for."""
         return state.step > self.steps
 
     @cached_property
@@ -205,4 +209,5 @@ class Series:
 
     @property
     def names(self) -> Sequence[str]:
+        """The centres' names in the order of the rounds."""
         return [centre.name for centre in self.centres]

@@ -223,6 +223,7 @@ class Statistic(ABC):
         return dict(zip(self.names, (float(value) for value in values), strict=True))
 
     def to_dict(self) -> dict[str, Any]:
+        """Everything public that makes it again: `statistic_from_dict` is the inverse."""
         record: dict[str, Any] = {"kind": self.kind}
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
