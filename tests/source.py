@@ -25,6 +25,9 @@ class Outline:
     listed: list[tuple[int, set[object]]] = field(default_factory=list)
     exported: set[str] = field(default_factory=set)
     silent: list[str] = field(default_factory=list)
+    #: Names that the file gives to something of its own, and (line, name) of private ones of what is not `self`.
+    own: set[str] = field(default_factory=set)
+    reached: list[tuple[int, str]] = field(default_factory=list)
 
     @classmethod
     def of(cls, text: str) -> Outline:
@@ -32,9 +35,11 @@ class Outline:
         found = cls(text)
         for node in ast.walk(tree):
             found._note(node)
+            found._note_private(node)
         for node in tree.body:
             found._note_top(node)
         found.silent = [name for name in found.silent if name in found.exported]
+        found.reached = [(line, name) for line, name in found.reached if name not in found.own]
         return found
 
     def _note(self, node: ast.AST) -> None:
@@ -52,12 +57,25 @@ class Outline:
             case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) | ast.Dict(keys=parts):
                 self.listed.append((node.lineno, {part.value for part in parts if isinstance(part, ast.Constant)}))
 
+    def _note_private(self, node: ast.AST) -> None:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                self.own.add(name)
+            case ast.Name(id=name, ctx=ast.Store()):
+                self.own.add(name)
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name, ctx=context):
+                self.own |= {name} if isinstance(context, ast.Store) else set()
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="super"))):
+                pass
+            case ast.Attribute(attr=name) if name.startswith("_") and not name.startswith("__"):
+                self.reached.append((node.lineno, name))
+
     def _note_top(self, node: ast.stmt) -> None:
         """What `__all__` names, and which functions and classes say nothing about themselves."""
         match node:
             case ast.Assign(targets=[ast.Name(id="__all__"), *_]):
                 self.exported |= {str(word.value) for word in ast.walk(node.value) if isinstance(word, ast.Constant)}
-            case ast.FunctionDef() | ast.ClassDef() if not ast.get_docstring(node):
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if not ast.get_docstring(node):
                 self.silent.append(node.name)
 
 

@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Iterable
 
+import pytest
+
 from sfumato import errors
 from sfumato.questions.registry import KINDS
 from source import SOURCE, Outline, source
@@ -123,6 +125,60 @@ def test_no_module_takes_another_ones_private_names():
     assert not taken, f"make these public or ask for them otherwise: {taken}"
 
 
+#: What Python documents under a private name.
+DOCUMENTED = {"_replace", "_getframe"}
+#: Private names of others that are reached all the same, by the file that reaches them, and why.
+REACHED = {
+    # dp-accounting tells of its laws what it computes from them, and not their masses.
+    "core/loss_distribution.py": {
+        *("_pmf_remove", "_pmf_add", "_probs", "_discretization", "_infinity_mass", "_lower_loss"),
+    },
+    # ProbLog's `ground` writes answers into a formula and gives none of them back.
+    "lang/engine.py": {"_ground"},
+    # Scikit-learn's own clone copies the first, and so does ours; the others are written and read by this file alone.
+    "learn/lineage.py": {"_metadata_request", "_lineage", "_place", "_solitary"},
+}
+
+
+def reached_names(outlines: Iterable[tuple[str, Outline]]) -> dict[str, set[str]]:
+    """By file, the private names of what is defined elsewhere."""
+    found = {place: {name for _, name in outline.reached} - DOCUMENTED for place, outline in outlines}
+    return {place: names for place, names in found.items() if names}
+
+
+def test_nobody_reaches_for_what_is_private_elsewhere():
+    """`other._name` where the file defines no `_name`: give it a public name with words, or move the function there."""
+    assert reached_names(source()) == REACHED
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "guarantee = release._facts(machine.alpha_).guarantee",
+        "blocks.append(self.release._table(values + noise, label))",
+        'rule = {"norm": model._norm, "constant": model._weights_constant}',
+        "self.support_._fit_rows(rows, support, components, seeds)",
+        "low = -2 * SchemaEncoder(schema)._origin(domain)",
+        "core._labels_read = self.reads_labels()",
+        "core.guarantee_, core._chosen_among_many = self.guarantee_, True",
+    ],
+)
+def test_reaching_for_what_is_private_is_found(written):
+    assert reached_names([("one.py", Outline.of(f"class Own:\n    def do(self):\n        {written}"))])
+
+
+def test_what_a_file_defines_itself_it_may_reach():
+    written = """
+class Own:
+    _declared: int
+    def __init__(self, other):
+        self._kept = other._kept or other._made() or super()._inherited()
+        self._far = found._replace(declared=other._declared)
+    def _made(self): ...
+"""
+    assert not reached_names([("one.py", Outline.of(written))])
+
+
 #: Names of laws of noise and of worst pairs. What differs between them stands in the law's own class.
 LAW_NAMES = {
     "gaussian",
@@ -179,6 +235,20 @@ match part.kind:
 """
     found = {name for _, name in compared_names(Outline.of(planted), LAW_NAMES | LEVELS)}
     assert found == {"gaussian", "box", "two-point", "laplace"}
+
+
+#: Noise of another law than the normal one is refused there: a check, and no choice between laws.
+ASKED_ONCE = {"plan/shared_act.py"}
+
+
+def test_nobody_asks_for_the_class_of_a_noise():
+    """No `isinstance(noise, Laplace)` where things are planned and published: its law knows what differs."""
+    asked = re.compile(r"isinstance\([^()]*\b(Gaussian|Laplace)(Noise)?\b")
+    assert asked.search("pure = isinstance(noise, Laplace)")
+    assert asked.search("if isinstance(law, GaussianNoise | BoxNoise):")
+    rooms = ("run", "plan", "centres")
+    found = {place for place, outline in source() if room(place) in rooms and asked.search(outline.text)}
+    assert found == ASKED_ONCE
 
 
 #: Where the word of a kind means something else: which rows of a person are kept, the part of a record that is drawn.

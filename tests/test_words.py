@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
+from types import FunctionType
 
 import sfumato
+from sfumato import centres
 from source import Outline, source
 
 WORDS = Path(__file__).parents[1] / "docs" / "words.md"
@@ -66,6 +70,38 @@ def test_what_is_exported_says_what_it_is():
 
 def test_silence_is_found():
     assert Outline.of('__all__ = ["load"]\ndef load(): ...\ndef _own(): ...').silent == ["load"]
+    assert Outline.of('__all__ = ["load"]\nasync def load(): ...').silent == ["load"]
+
+
+def silent_members(exported: type) -> list[str]:
+    """What can be called or read of a class and says nothing about itself, nor where it is inherited from."""
+    members = {name: inspect.getattr_static(exported, name) for name in dir(exported) if not name.startswith("_")}
+    said = property, classmethod, staticmethod, cached_property, FunctionType
+    asked = {name: one for name, one in members.items() if isinstance(one, said)}
+    return [name for name, one in asked.items() if not inspect.getdoc(getattr(one, "__func__", one))]
+
+
+def test_what_centres_export_says_what_each_of_its_methods_promises():
+    found = {name: one for name in centres.__all__ if isinstance(one := getattr(centres, name), type)}
+    assert not {name: silent for name, one in found.items() if (silent := silent_members(one))}
+
+
+class Planted:
+    def told(self):
+        """In words."""
+
+    def untold(self): ...
+
+    @property
+    def shown(self): ...
+
+
+class Below(Planted):
+    def told(self): ...
+
+
+def test_a_silent_method_is_found():
+    assert silent_members(Below) == ["shown", "untold"]
 
 
 #: Where something other than a text takes a place in one step: parts of tables, keys, locked markers, folders.

@@ -85,6 +85,57 @@ def test_second_moments_move_as_far_as_their_farthest_rows(numbers, categories):
     assert float(np.abs(gaps * weights)[:, *upper].sum(axis=1).max()) <= stated * (1 + 1e-9)
 
 
+def vectors_of(numbers: int, levels: tuple[int, ...], middle: float) -> list[list[float]]:
+    """What every patient at a corner, and some between, adds to count, sums and counts: plain Python."""
+    inside = np.random.default_rng(numbers).uniform(size=(5, numbers)).tolist()
+    told = [[cell - middle for cell in row] for row in [*itertools.product([0.0, 1.0], repeat=numbers), *inside]]
+    one_hot = [np.eye(size).tolist() for size in levels]
+    words = [list(itertools.chain(*row)) for row in itertools.product(*one_hot)]
+    return [[1.0, *left, *right] for left in told for right in words]
+
+
+@pytest.mark.parametrize("numbers", range(4))
+@pytest.mark.parametrize("levels", [(), (1,), (2,), (3, 2)])
+@pytest.mark.parametrize("centre_norm", [None, 50.0])
+def test_means_move_as_far_as_their_farthest_patients(numbers, levels, centre_norm):
+    """Neighbours by brute force: no patient moves the sum further than stated, and some as far."""
+    columns = {f"x{place}": Interval(-1, 3) for place in range(numbers)}
+    columns |= {f"c{place}": Categories([str(one) for one in range(size)]) for place, size in enumerate(levels)}
+    if not columns:
+        return
+    statistic = Means(Schema(columns), centre_norm=centre_norm)
+    vectors = vectors_of(numbers, levels, 0.0 if centre_norm else 0.5)
+    for relation in ("add-remove", "replace-one"):
+        pairs = itertools.product(vectors, [[0.0] * statistic.length] if relation == "add-remove" else vectors)
+        gaps = [[abs(a - b) for a, b in zip(one, other, strict=True)] for one, other in pairs]
+        for law, longest in (("laplace", max(map(sum, gaps))), ("gaussian", max(math.hypot(*gap) for gap in gaps))):
+            if longest == 0 or (centre_norm and law == "laplace"):
+                with pytest.raises(PrivacyParameterError):
+                    statistic.sensitivity(Adjacency("patient", relation), law)
+                continue
+            stated = statistic.sensitivity(Adjacency("patient", relation), law)
+            assert longest <= stated <= longest * (1.002 if centre_norm else 1 + 1e-9)
+
+
+def test_what_means_add_up_is_what_their_moves_are_of():
+    for centre_norm, middle in ((None, 0.5), (50.0, 0.0)):
+        statistic = Means(Schema({"x": Interval(-1, 3), "c": Categories(["0", "1"])}), centre_norm=centre_norm)
+        for x, c in itertools.product([-1.0, 3.0], "01"):
+            added = [1.0, (x + 1) / 4 - middle, float(c == "0"), float(c == "1")]
+            assert (statistic.cells({"x": [x], "c": [c]}, GRID, 10) * GRID).tolist() == added
+            total = statistic.cells({"x": [x, 1.0], "c": [c, c]}, GRID, 10) * GRID
+            assert statistic.read(total)["x"] == pytest.approx((x + 1.0) / 2)
+
+
+def test_the_mean_of_a_number_needs_a_fifth_less_noise_from_the_middle_of_its_range():
+    """Beside sums from the lower end, which `centre_norm` still needs."""
+    patient = Adjacency("patient", "add-remove")
+    middle, end = (
+        Means(Schema({"x": Interval(0, 1)}), centre_norm=norm).sensitivity(patient, "gaussian") for norm in (None, 9.0)
+    )
+    assert middle / end == pytest.approx(math.sqrt(1.25 / 2), rel=2e-3)
+
+
 def test_a_centre_moves_the_sum_no_further_than_its_norm():
     statistic = Means(MIXED, centre_norm=5.0)
     unit = Adjacency("centre", "replace-one")

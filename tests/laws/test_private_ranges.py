@@ -12,6 +12,7 @@ import pytest
 from sfumato import Interval, Schema, Study, verify
 from sfumato.errors import SchemaError, SfumatoError, StudyError
 from sfumato.ledger.ledger import Ledger
+from sfumato.plan.draw_law import LAWS
 from sfumato.plan.settle import ARITHMETIC
 from sfumato.questions.axis import Axis
 from sfumato.questions.bought import Bought, power_axis
@@ -112,8 +113,8 @@ def test_nobody_moves_what_is_drawn_further_whatever_the_bounds(kind, relation, 
         noisy[generator.integers(0, question.powers, 2)] = 9.0
         low, high = question.bounds_of(noisy, 5.0)
         asked = question.between(low, high)
-        for pure in (False, True):
-            moved = publish_bought._moved(question, low, high, pure)
+        for law in LAWS.values():
+            moved, pure = publish_bought._moved(question, low, high, law), law.pure
 
             def drawn(people, pure=pure, low=low, high=high, asked=asked, moved=moved):
                 units, counts = np.zeros(question.cells, dtype=object), np.zeros(question.cells, dtype=int)

@@ -47,7 +47,7 @@ def test_the_plan_of_a_run_is_what_the_run_draws():
     ):
         planned = model.plan_for(X, [0, 1])
         fitted = model.fit(X, y)
-        assert planned.events == fitted._events()
+        assert planned.events == fitted.events()
         assert planned.budget.size == 600
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from sfumato.lazy import lazily
 
 if TYPE_CHECKING:
+    from sfumato.centres.clipped_sums import ClippedSums
     from sfumato.centres.design import Design, Weights, choose_design, noisy_sharing, secure_aggregation
     from sfumato.centres.gradients import GradientSums
     from sfumato.centres.linear import LinearFit, fit_linear
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from sfumato.centres.round import Centre, Requirement, Round
     from sfumato.centres.series import coordinate_series, learn_in_memory, take_part_in_series
     from sfumato.centres.statistic_round import StatisticRound
-    from sfumato.centres.statistics import ClippedSums, Count, Histogram, Means, SecondMoments, Statistic
+    from sfumato.centres.statistics import Count, Histogram, Means, SecondMoments, Statistic
     from sfumato.centres.study_round import StudyRound
 
 __all__ = [
@@ -65,7 +66,7 @@ __all__ = [
 _HOME = {
     "Aggregate": "outcome",
     "Centre": "round",
-    "ClippedSums": "statistics",
+    "ClippedSums": "clipped_sums",
     "Count": "statistics",
     "Design": "design",
     "GradientSums": "gradients",

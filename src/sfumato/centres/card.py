@@ -58,10 +58,12 @@ class PartyCard:
         return Centre(self.name, self.identity)
 
     def write(self, path: Path) -> None:
+        """Write the card as a file that may be shown to everybody: it holds no secret key."""
         path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, path: Path) -> PartyCard:
+        """The card of a file; InputError in words if it is none."""
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
             return cls(**record)

@@ -73,6 +73,7 @@ class Design:
     refused: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
+        """All fields in plain values, the events too."""
         record = dataclasses.asdict(self)
         return record | {"events": [event.to_dict() for event in self.events]}
 
@@ -209,6 +210,7 @@ class Weights:
             raise InputError("At least one weight must be greater than 0.")
 
     def price(self, design: Design) -> float:
+        """Its error, time and traffic together; infinite where it cannot be used."""
         if design.refused is not None:
             return math.inf
         return self.error * design.deviation**2 + self.seconds * design.seconds + self.megabytes * design.bytes / 2**20

@@ -2,7 +2,7 @@
 
 In:   a public description (schema, target, weights, a bound on one patient's gradient); at a centre, its own rows.
 Out:  the centre's sum in whole cells.
-Not here: which weights come next (newton.py), the sums of other statistics (statistics.py).
+Not here: a patient's slope and which weights come next (mechanisms/noisy_sums.py), the rounds (newton.py).
 
 Whatever the weights are, a patient's gradient is clipped to `norm`: the promise of a round does not depend on them.
 """
@@ -11,28 +11,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, get_args
 
 import numpy as np
 
-from sfumato.centres.statistics import OfSchema, clipped_moves
+from sfumato.centres.clipped_sums import clipped_moves
+from sfumato.centres.statistics import OfSchema
 from sfumato.core.adjacency import Relation
 from sfumato.core.checks import positive
 from sfumato.core.domain import Categories
 from sfumato.errors import InputError
+from sfumato.mechanisms.noisy_sums import StepLoss, clipped, slopes
 from sfumato.questions.moves import Moves
 
-__all__ = ["GradientSums", "Loss", "curvature"]
-
-Loss = Literal["logistic", "hinge"]
-#: The hinge is rounded off this far on both sides of its corner.
-_ROUNDED = 0.5
-_CURVATURE = {"logistic": 0.25, "hinge": 1 / (2 * _ROUNDED)}
-
-
-def curvature(loss: Loss) -> float:
-    """The largest second derivative of a loss: the Hessian is at most this times Σ x xᵀ."""
-    return _CURVATURE[loss]
+__all__ = ["GradientSums"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ class GradientSums(OfSchema):
     label: str
     weights: tuple[float, ...]
     norm: float
-    loss: Loss = "logistic"
+    loss: StepLoss = "logistic"
 
     def _check(self) -> None:
         super()._check()
@@ -61,7 +53,7 @@ class GradientSums(OfSchema):
         domain = self.schema.columns.get(self.target)
         if not isinstance(domain, Categories) or self.label not in domain.values or len(domain.values) != 2:
             raise InputError("The target of a classifier is a column of two categories, one of them the label.")
-        if self.loss not in _CURVATURE:
+        if self.loss not in get_args(StepLoss):
             raise InputError("The loss is logistic or hinge. Nothing was run.")
         if len(self.weights) != self.length or not all(map(math.isfinite, self.weights)):
             raise InputError(f"{self.length} finite weights are needed. Nothing was run.")
@@ -89,15 +81,5 @@ class GradientSums(OfSchema):
         yes = rows[:, place.start + domain.values.index(self.label)]
         x = np.hstack([np.ones((len(rows), 1)), rows[:, : place.start], rows[:, place.stop :]])
         with np.errstate(over="ignore", invalid="ignore"):  # weights may be any finite numbers
-            scores = np.nan_to_num(x @ np.array(self.weights))
-        gradients = self._slopes(scores, yes)[:, None] * x
-        lengths = np.linalg.norm(gradients, axis=1)
-        return gradients * np.minimum(1.0, self.norm / np.maximum(lengths, np.finfo(float).tiny))[:, None]
-
-    def _slopes(self, scores: np.ndarray, yes: np.ndarray) -> np.ndarray:
-        """The derivative of each patient's loss by the score."""
-        if self.loss == "logistic":
-            return 0.5 * (1 + np.tanh(0.5 * scores)) - yes
-        side = 2 * yes - 1
-        with np.errstate(over="ignore"):
-            return -side * np.clip((1 + _ROUNDED - side * scores) / (2 * _ROUNDED), 0.0, 1.0)
+            scores = x @ np.array(self.weights)
+        return clipped(slopes(self.loss, scores[:, None], yes[:, None]) * x, self.norm)

@@ -2,12 +2,11 @@
 
 In:   an Aggregate of SecondMoments, the name of the target column.
 Out:  LinearFit. Post-processing: it costs nothing beyond the aggregate.
-Not here: the aggregate; the same model from one table (learn/linear.py).
+Not here: the aggregate; the solution itself (mechanisms/noisy_sums.py); the model of one table (learn/linear.py).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +20,7 @@ from sfumato.core.domain import Interval
 from sfumato.core.schema import Schema
 from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError
+from sfumato.mechanisms.noisy_sums import lost_to_noise, ridge_solution
 
 __all__ = ["LinearFit", "fit_linear"]
 
@@ -36,9 +36,11 @@ class LinearFit:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
+        """What each weight is for; the first is the constant."""
         return ("1", *self.schema.without([self.target]).feature_names)
 
     def predict(self, table: Any) -> np.ndarray:
+        """The target of each row in its own units; not clipped to its interval."""
         features = self.schema.without([self.target]).encode(table, extra="ignore")
         domain = self.schema.columns[self.target]
         assert isinstance(domain, Interval)
@@ -61,7 +63,7 @@ def fit_linear(aggregate: Aggregate, target: str, *, strength: float | None = No
     moments = statistic.matrix(aggregate.values)
     place = 1 + statistic.schema.slices[target].start
     others = [index for index in range(len(moments)) if index != place]
-    ridge = math.sqrt(2 * len(others)) * aggregate.deviation if strength is None else positive(strength, "strength")
-    values, vectors = np.linalg.eigh(moments[np.ix_(others, others)])
-    weights = vectors @ ((vectors.T @ moments[others, place]) / (np.maximum(values, 0.0) + ridge))
+    usual = lost_to_noise(len(others), aggregate.deviation)
+    ridge = usual if strength is None else positive(strength, "strength")
+    weights = ridge_solution(moments[np.ix_(others, others)], moments[others, place], ridge)
     return LinearFit(statistic.schema, target, weights, ridge)

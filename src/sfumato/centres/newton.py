@@ -2,13 +2,9 @@
 
 In:   who takes part, a schema with a target of two categories, what is promised in all.
 Out:  Series: the rounds, one after the other; LinearClassifier, with the certificate of all of them.
-Not here: what a round is (round.py), its gradients (gradients.py), how it travels (series.py).
+Not here: a step and its part of the promise (mechanisms/noisy_sums.py), what a round is (round.py), its gradients
+(gradients.py), how it travels (series.py).
 Proof: docs/proofs/centre_learning.md
-
-The Hessian of the loss is at most c·Σ x xᵀ whatever the weights are, so one noisy matrix serves for all steps: each
-step minimises the bound (Böhning & Lindsay 1988), from a point ahead of the last one (Nesterov 1983). Everything after
-a round's sum is post-processing: whoever has the sums has the weights. Costs add up exactly: μ² of the moments and of
-each step are parts of one whole.
 """
 
 from __future__ import annotations
@@ -22,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.centres.gradients import GradientSums, Loss, curvature
+from sfumato.centres.gradients import GradientSums
 from sfumato.centres.outcome import Aggregate
 from sfumato.centres.placing import placed_rows
 from sfumato.centres.plan import plan_round
@@ -37,12 +33,18 @@ from sfumato.core.guarantee import GaussianDP
 from sfumato.core.schema import Schema
 from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError, RefusedError
-from sfumato.mechanisms.gaussian import largest_mu
+from sfumato.mechanisms.noisy_sums import (
+    FIRST,
+    RIDGE,
+    STEPS,
+    StepLoss,
+    curvature,
+    hessian_bound,
+    next_weights,
+    parts,
+)
 
 __all__ = ["LinearClassifier", "Series", "State"]
-
-#: A part of every share is left for rounding.
-_ROOM = 1 - 1e-9
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,12 @@ class LinearClassifier:
     certificate: Certificate = field(repr=False)
 
     def decision_function(self, table: Any) -> np.ndarray:
+        """One score a row; above 0 it speaks for the label. Cells outside of the schema have a place, as in rounds."""
         features = placed_rows(self.schema.without([self.target]), table)
         return self.weights[0] + features @ self.weights[1:]
 
     def predict(self, table: Any) -> np.ndarray:
+        """The label or the other category, by the sign of the score."""
         domain = self.schema.columns[self.target]
         assert isinstance(domain, Categories)
         other = next(value for value in domain.values if value != self.label)
@@ -92,11 +96,11 @@ class Series:
     label: str
     requirement: Requirement
     most_patients: int
-    steps: int = 14
-    first: float = 0.2
+    steps: int = STEPS
+    first: float = FIRST
     norm: float | None = None
-    loss: Loss = "logistic"
-    strength: float = 10.0
+    loss: StepLoss = "logistic"
+    strength: float = RIDGE
     identity: str | None = None
     rows_per_person: int = 1
     colluders: int = 0
@@ -110,20 +114,21 @@ class Series:
         self.round(self.start())
 
     def start(self) -> State:
+        """Before the first round: weights of 0, nothing drawn and nothing spent."""
         nothing = np.zeros(1 + self.schema.without([self.target]).width)
         return State(0, nothing, nothing)
 
     def is_over(self, state: State) -> bool:
+        """Whether all rounds were made: `result` may be asked for."""
         return state.step > self.steps
 
     @cached_property
-    def _whole(self) -> float:
-        """μ² of everything."""
-        return largest_mu(self.requirement.guarantee) ** 2 * _ROOM
+    def _parts(self) -> tuple[GaussianDP, GaussianDP]:
+        return parts(self.requirement.guarantee, self.steps, self.first)
 
     def round(self, state: State) -> StatisticRound:
         """The next round."""
-        part = self.first if state.step == 0 else (1 - self.first) / self.steps
+        part = self._parts[0] if state.step == 0 else self._parts[1]
         options = {"identity": self.identity, "rows_per_person": self.rows_per_person}
         if state.step == 0:
             statistic: Any = SecondMoments(self.schema.without([self.target]), **options)
@@ -141,7 +146,7 @@ class Series:
             f"{self.subject}, step {state.step} of {self.steps}",
             self.centres,
             statistic,
-            [Requirement(self.requirement.adjacency, GaussianDP(math.sqrt(self._whole * part)))],
+            [Requirement(self.requirement.adjacency, part)],
             most_patients=self.most_patients,
             colluders=self.colluders,
             absences=self.absences,
@@ -178,21 +183,14 @@ class Series:
         events = (*state.events, *agreed.events)
         if state.step == 0:
             assert isinstance(agreed.statistic, SecondMoments)
-            bound = self._bound(agreed.statistic.matrix(found.values), found.deviation)
+            moments = agreed.statistic.matrix(found.values)
+            bound = hessian_bound(moments, found.deviation, curvature(self.loss), self.strength)
             return State(1, state.weights, state.ahead, bound, events)
         assert state.bound is not None
         assert isinstance(agreed.statistic, GradientSums)
         at = np.array(agreed.statistic.weights)
-        weights = at - np.linalg.solve(state.bound, found.values + self.strength * at)
-        ahead = weights + (state.step / (state.step + 3)) * (weights - state.weights)
+        weights, ahead = next_weights(state.bound, at, found.values, self.strength, state.weights, state.step)
         return State(state.step + 1, weights, ahead, state.bound, events)
-
-    def _bound(self, moments: np.ndarray, deviation: float) -> np.ndarray:
-        """A bound of the Hessian: negative eigenvalues are noise; what noise may have taken away is put back."""
-        values, vectors = np.linalg.eigh(moments)
-        ridge = math.sqrt(2 * len(moments)) * deviation
-        raised = curvature(self.loss) * (np.maximum(values, 0.0) + ridge) + self.strength
-        return (vectors * raised) @ vectors.T
 
     def result(self, state: State, *, publishable: bool = True) -> LinearClassifier:
         """What was learned, with the certificate of all rounds together."""
@@ -211,4 +209,5 @@ class Series:
 
     @property
     def names(self) -> Sequence[str]:
+        """The centres' names in the order of the rounds."""
         return [centre.name for centre in self.centres]

@@ -36,6 +36,7 @@ class Aggregate:
 
     @property
     def deviation(self) -> float:
+        """The standard deviation of the noise in each number, over the centres that are in the sum."""
         return self.round.deviation(len(self.included))
 
     def read(self) -> dict[str, Any]:
@@ -45,6 +46,7 @@ class Aggregate:
         return self.round.statistic.read(self.values)
 
     def certificates(self) -> tuple[Certificate, ...]:
+        """One for each kind of unit that the round promises something to; checked by `verify` without data."""
         return self.round.certificates(publishable=self.publishable)
 
 

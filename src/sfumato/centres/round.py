@@ -70,6 +70,7 @@ class Requirement:
         object.__setattr__(self, "guarantee", self.guarantee.under(self.adjacency))
 
     def to_dict(self) -> dict[str, Any]:
+        """Whom it protects and how well, in plain values."""
         return {"adjacency": self.adjacency.to_dict(), "guarantee": self.guarantee.to_dict()}
 
 
@@ -175,6 +176,7 @@ class Round(ABC):
 
     @property
     def proofs(self) -> tuple[str, ...]:
+        """The notes in docs/proofs/ that its promise rests on."""
         return ("distributed_noise", "secure_aggregation")
 
     @property
@@ -184,6 +186,7 @@ class Round(ABC):
 
     @property
     def length(self) -> int:
+        """How many numbers are summed."""
         return sum(block.length for block in self.blocks)
 
     @property
@@ -256,6 +259,7 @@ class Round(ABC):
         return {centre.name: place for place, centre in enumerate(self.centres, 1)}
 
     def identity(self, name: str) -> str:
+        """The public key by which the centre of this name signs."""
         return self.centres[self.places[name] - 1].identity
 
     @property
@@ -307,6 +311,7 @@ class Round(ABC):
         return {name: value for name, value in self.to_dict().items() if name != "nonce"}
 
     def to_dict(self) -> dict[str, Any]:
+        """All that was agreed, in plain values: `from_dict` is the inverse and checks everything again."""
         record = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         record["centres"] = [[centre.name, centre.identity] for centre in self.centres]
         return {"kind": self.kind, **record, **self._own_record()}
@@ -343,5 +348,6 @@ class Round(ABC):
 
 
 def check_whole(value: object, name: str, least: int) -> None:
+    """InputError unless `value` is a whole number, and no truth value, of at least `least`."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise InputError(f"{name} must be a whole number of at least {least}. Nothing was run.")

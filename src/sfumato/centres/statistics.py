@@ -2,7 +2,7 @@
 
 In:   a public description (schema, norm); at a centre, its own rows.
 Out:  the centre's sum in whole cells of the grid; how far one unit moves it; what the noisy total says.
-Not here: noise (mechanisms/shares.py), masks (masks.py).
+Not here: what a learner sums (clipped_sums.py, gradients.py), noise (mechanisms/shares.py), masks (masks.py).
 
 What each patient adds is clipped by public bounds and rounded to the grid on its own, so sums are sums of whole
 numbers: exact in any order. Products are clipped as products: noise is put on clipped statistics, never carried through
@@ -19,15 +19,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sfumato.centres.placing import placed_rows, texts_of
 from sfumato.core.adjacency import Adjacency, Relation
-from sfumato.core.cell import number_of
 from sfumato.core.checks import positive
-from sfumato.core.domain import Categories, Interval
+from sfumato.core.domain import Categories, Domain, Interval
 from sfumato.core.kept_rows import PUBLIC_KEY, kept_rows
 from sfumato.core.norms import L1, L2
 from sfumato.core.schema import Schema
@@ -36,9 +35,11 @@ from sfumato.mechanisms.grid_law import Law, grid_law
 from sfumato.questions.axis import Axis
 from sfumato.questions.count import Count as CountQuestion
 from sfumato.questions.histogram import Histogram as HistogramQuestion
+from sfumato.questions.mean import Mean as MeanQuestion
 from sfumato.questions.moves import Moves
+from sfumato.questions.sum import Sum as SumQuestion
 
-__all__ = ["ClippedSums", "Count", "Histogram", "Means", "SecondMoments", "Statistic", "statistic_from_dict"]
+__all__ = ["Count", "Histogram", "Means", "OfSchema", "SecondMoments", "Statistic", "statistic_from_dict"]
 
 #: The unit whose change replaces everything an institution adds.
 CENTRE = "centre"
@@ -48,8 +49,6 @@ _ARITHMETIC = 1 + 1e-12
 #: most 2^-12 of the sensitivity for all coordinates together (mechanisms/grid.py).
 _SCALED = 1 + 2.0**-10
 _NUMBERS = 1 << 21
-#: Squares of a million such numbers are still finite.
-_HUGE = 1e150
 #: The rows of one patient are added in floating point; so many keep within _ARITHMETIC.
 MOST_ROWS = 1000
 _log = logging.getLogger("sfumato.centres")
@@ -224,6 +223,7 @@ class Statistic(ABC):
         return dict(zip(self.names, (float(value) for value in values), strict=True))
 
     def to_dict(self) -> dict[str, Any]:
+        """Everything public that makes it again: `statistic_from_dict` is the inverse."""
         record: dict[str, Any] = {"kind": self.kind}
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
@@ -286,13 +286,17 @@ class Count(OfSchema):
 
 @dataclass(frozen=True)
 class Means(OfSchema):
-    """Count and sums of the columns, hence means: numbers are clipped and scaled to [0, 1], categories are counted.
+    """Count and sums of the columns, hence means: of numbers the sums of (x - middle) / width, categories are counted.
 
-    >>> Means(Schema({"age": Interval(0, 100)})).read(np.array([4.0, 2.0]))
-    {'count': 4.0, 'age': 50.0}
+    From the middle of its range a number is half as far as from an end: what a patient adds is shorter, and the noise
+    with it. Only with `centre_norm` it is (x - low) / width, since nothing may be negative there.
+
+    >>> Means(Schema({"age": Interval(0, 100)})).read(np.array([4.0, -1.0]))
+    {'count': 4.0, 'age': 25.0}
     """
 
-    kind: ClassVar[str] = "means"
+    # Centres that sum (x - low) / width without centre_norm, as was done once, know this statistic by no name.
+    kind: ClassVar[str] = "centred means"
 
     @property
     def length(self) -> int:
@@ -302,20 +306,40 @@ class Means(OfSchema):
     def names(self) -> tuple[str, ...]:
         return ("count", *self.schema.feature_names)
 
+    @property
+    def _middle(self) -> float:
+        """What is taken off a number in [0, 1]."""
+        return MeanQuestion(values=("x",), ranges=((0.0, 1.0),)).middle if self.centre_norm is None else 0.0
+
     def _row_moves(self, relation: Relation) -> Moves:
-        intervals, categories = self._kinds
-        changed = intervals + 2 * categories if relation == "replace-one" else 1 + intervals + categories
-        return Moves(L1(changed), L2(math.sqrt(changed)))
+        """The count, the columns' sums and counts beside each other; one patient moves them all, freely.
+
+        Proof: docs/proofs/distributed_noise.md, "Means".
+        """
+        ends = -self._middle, 1 - self._middle
+        number = SumQuestion(values=("x",), ranges=(ends,), everybody=True, relation=relation)
+        columns = [
+            (number if isinstance(domain, Interval) else _histogram({name: domain}, relation)).moves()
+            for name, domain in self.schema.columns.items()
+        ]
+        return Moves.beside([CountQuestion(everybody=True, relation=relation).moves(), *columns])
 
     def _contributions(self, rows: np.ndarray) -> np.ndarray:
-        return np.hstack([np.ones((len(rows), 1)), rows])
+        return np.hstack([np.ones((len(rows), 1)), rows - self._offsets])
+
+    @cached_property
+    def _offsets(self) -> np.ndarray:
+        columns = self.schema.columns.values()
+        parts = [[self._middle] if isinstance(one, Interval) else [0.0] * one.features for one in columns]
+        return np.array([offset for part in parts for offset in part])
 
     def read(self, values: np.ndarray) -> dict[str, Any]:
         """The count and, in the columns' own units, the means (shares for categories)."""
         count = max(1.0, float(values[0]))
         found: dict[str, Any] = {"count": float(values[0])}
         for name, domain in self.schema.columns.items():
-            shares = values[1:][self.schema.slices[name]] / count
+            place = self.schema.slices[name]
+            shares = self._offsets[place] + values[1:][place] / count
             scaled = [domain.low + domain.width * shares[0]] if isinstance(domain, Interval) else shares
             found |= dict(zip(domain.feature_names(name), map(float, scaled), strict=True))
         return found
@@ -348,10 +372,7 @@ class Histogram(OfSchema):
         return tuple(labels)
 
     def _row_moves(self, relation: Relation) -> Moves:
-        axes = tuple(
-            Axis(name, levels=tuple(domain.feature_names(name))) for name, domain in self.schema.columns.items()
-        )
-        return HistogramQuestion(axes=axes, everybody=True, relation=relation).moves()
+        return _histogram(self.schema.columns, relation).moves()
 
     def _contributions(self, rows: np.ndarray) -> np.ndarray:
         cell = np.zeros(len(rows), dtype=np.int64)
@@ -415,52 +436,9 @@ class SecondMoments(OfSchema):
         return np.where(full == 0, full.T, full)
 
 
-@dataclass(frozen=True)
-class ClippedSums(Statistic):
-    """Sums of `size` numbers for each patient, each patient's vector scaled down to `norm` (L2 and, if asked, L1).
-
-    For gradients and other sums that a learner asks for. The table is an array with one row for each patient.
-    """
-
-    kind: ClassVar[str] = "clipped sums"
-    signed: ClassVar[bool] = True
-
-    size: int
-    norm: float
-    order: Literal[1, 2] = 2
-
-    def _check(self) -> None:
-        if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size < 1 or self.order not in (1, 2):
-            raise InputError("Clipped sums need a size of at least 1 and the order 1 or 2. Nothing was run.")
-        positive(self.norm, "norm")
-
-    @property
-    def length(self) -> int:
-        return self.size
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"sum {position}" for position in range(self.size))
-
-    @property
-    def largest_entry(self) -> float:
-        return self.norm
-
-    def _row_moves(self, relation: Relation) -> Moves:
-        return clipped_moves(self.norm, self.order, relation)
-
-    def _opened(self, table: Any) -> np.ndarray:
-        found = np.asarray(table)
-        if found.ndim != 2 or found.shape[1] != self.size:
-            raise DataError(f"Clipped sums need rows of {self.size} numbers. Nothing was sent.")
-        if found.dtype.kind not in "fiub":
-            found = np.array([number_of(cell) for cell in found.ravel().tolist()]).reshape(found.shape)
-        # What is no number counts as 0; an infinite one as a very long vector in its direction.
-        return np.clip(np.nan_to_num(found.astype(np.float64), nan=0.0), -_HUGE, _HUGE)
-
-    def _contributions(self, rows: np.ndarray) -> np.ndarray:
-        lengths = np.linalg.norm(rows, ord=self.order, axis=1)
-        return rows * np.minimum(1.0, self.norm / np.maximum(lengths, np.finfo(float).tiny))[:, None]
+def _histogram(columns: Mapping[str, Domain], relation: Relation) -> HistogramQuestion:
+    axes = tuple(Axis(name, levels=tuple(domain.feature_names(name))) for name, domain in columns.items())
+    return HistogramQuestion(axes=axes, everybody=True, relation=relation)
 
 
 def _triangle(ones: int) -> float:
@@ -468,15 +446,9 @@ def _triangle(ones: int) -> float:
     return ones + (ones * ones - ones) / math.sqrt(2)
 
 
-def clipped_moves(norm: float, order: Literal[1, 2], relation: Relation) -> Moves:
-    """How far vectors clipped to `norm` move a sum: an L1 length bounds the L2 length, an L2 length nothing else."""
-    moved = norm * (2.0 if relation == "replace-one" else 1.0)
-    return Moves(L1(moved if order == 1 else math.inf), L2(moved), tight=order == 2)
-
-
 def statistic_from_dict(record: Mapping[str, Any]) -> Statistic:
     """The statistic a record describes; the inverse of `to_dict`."""
-    import_module("sfumato.centres.gradients")  # which has one of them
+    import_module("sfumato.centres.gradients")  # which has those that are not here
     fields = dict(record)
     kind = _kinds(Statistic)[fields.pop("kind")]
     if "schema" in fields:

@@ -34,6 +34,7 @@ def largest_body(agreed: Round) -> int:
 
 
 async def write_frame(writer: asyncio.StreamWriter, head: dict[str, Any], body: bytes = b"") -> None:
+    """Send a head and the bytes after it, and wait until they are on their way."""
     text = write_json(head)
     writer.write(_LENGTHS.pack(len(text), len(body)) + text)
     writer.write(body)
@@ -57,6 +58,7 @@ def message_frame(message: Message) -> Frame:
 
 
 async def read_message(reader: asyncio.StreamReader, largest: int) -> Message:
+    """The next frame as a message, whose signature is not checked yet; MessageError if it is none."""
     head, body = await read_frame(reader, largest)
     found = Message.from_dict({**head, "body": ""})
     return Message(found.round_hash, found.sender, found.step, body, found.signature)

@@ -384,6 +384,11 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         scores = np.stack([rows.times(weights) for weights in self._weights], axis=1)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    def rule(self) -> dict[str, Any]:
+        """What predictions are computed from; every number of it was released or is public."""
+        weights = self._weights.tolist()
+        return {"type": "linear", "norm": self._norm, "constant": self._weights_constant, "weights": weights}
+
     def predict(self, X: Any) -> np.ndarray:
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)

@@ -56,13 +56,14 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         encoded = Schema(schema.columns).encode(X, extra=self.extra)  # type: ignore[arg-type]
         for name, part in schema.slices.items():
             if schema.columns[name].kind == "interval":
-                encoded[:, part] -= self._origin(schema.columns[name])
+                encoded[:, part] -= self.origin_of(schema.columns[name])
                 encoded[:, part] *= 2.0
         if schema.norm is not None:
             encoded *= (UnitRows(encoded, schema.norm).factor * schema.norm)[:, None]
         return encoded
 
-    def _origin(self, domain: Any) -> float:
+    def origin_of(self, domain: Any) -> float:
+        """Which point of an interval becomes 0, as a share of its width: a public rule, unless `origin` is given."""
         if self.origin != "auto":
             return float(self.origin)
         return 0.1 if domain.low == 0 else 0.3
@@ -80,7 +81,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             domain = self.schema.columns[name]
             if isinstance(domain, Interval):
                 own[part] *= 2.0 / domain.width
-                begin = domain.low + self._origin(domain) * domain.width
+                begin = domain.low + self.origin_of(domain) * domain.width
                 intercept -= float(own[part].sum()) * begin
         return own, float(intercept)
 

@@ -165,12 +165,13 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         """One release: the sums of features of each class. The rest follows from it."""
         self._budget()
         rows = self._rows(X, reset=True)
-        records = seed_from(self.random_state).records(int(rows.shape[0]))
+        seeds = seed_from(self.random_state)
+        records = seeds.records(int(rows.shape[0]))
         check_row_count(records)
         self.support_ = self.class_supports((records, int(rows.shape[1])), on_device=is_device_array(X))
         fit_inside(self, self.support_, X, y)
-        self.classes_, self._publishable = self.support_.classes_, self.support_._publishable
-        self.guarantee_, self.events_ = self.support_.guarantee_, tuple(self.support_._events())
+        self.classes_, self._publishable = self.support_.classes_, seeds.publishable
+        self.guarantee_, self.events_ = self.support_.guarantee_, tuple(self.support_.events())
         self.noise_ = self.support_.noise_
         each = max(_LEAST_STARTS, _STARTS // len(self.classes_))
         starts = public_starts(each, *self._start_box(int(rows.shape[1])))
@@ -216,10 +217,10 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         self.support_ = self._support(for_support, rows.shape)
         self.guarantee_: Guarantee = NoGuarantee(_NO_GUARANTEE) if self.as_published else promise
         support = self.support_.promised()
-        self.support_._aim(rows.shape, support, components)
+        self.support_.aim(rows.shape, support, components)
         self.events_ = () if self.as_published else (self.support_.noise_.event(), self.votes_.event())
         pay(self, lambda: self.guarantee_ if self.as_published else self.events_, self.guarantee_)
-        self.support_._fit_rows(rows, support, components, seeds)
+        self.support_.fit_paid_rows(rows, support, components, seeds)
         with calm_threads():
             self._find_basins(rows)
             self._vote(rows, labels, seeds)
@@ -413,6 +414,6 @@ def _encoded_box(schema: Schema) -> tuple[np.ndarray, np.ndarray]:
     for name, part in schema.slices.items():
         domain = schema.columns[name]
         if domain.kind == "interval":
-            low[part] = -2 * encoder._origin(domain)
+            low[part] = -2 * encoder.origin_of(domain)
             high[part] = low[part] + 2
     return low, high

@@ -97,7 +97,7 @@ class FourierFeatures:
         self.kernel = check_kernel(kernel, tuple(_LAWS))
         self.gamma = positive(gamma, "gamma")
         self.pairs = (_whole(components) + 1) // 2
-        self._norm = norm
+        self.norm = norm
         self._generator = np.random.default_rng(seeds.next())  # no privacy rests on these draws
         self.frequencies: np.ndarray | None = None
 
@@ -108,9 +108,9 @@ class FourierFeatures:
         if is_device_array(matrix):
             return self._on_device(matrix)
         factor: Any = 1.0
-        if self._norm is not None:
-            rows = UnitRows(matrix, self._norm)
-            matrix, factor = rows.matrix, rows.factor * self._norm
+        if self.norm is not None:
+            rows = UnitRows(matrix, self.norm)
+            matrix, factor = rows.matrix, rows.factor * self.norm
         else:
             matrix = canonical(matrix)
             matrix, _ = tamed(matrix, row_norms(matrix), LONGEST)
@@ -123,10 +123,10 @@ class FourierFeatures:
         return features
 
     def _on_device(self, matrix: Any) -> Any:
-        rows = DeviceRows(matrix, LONGEST if self._norm is None else self._norm)
+        rows = DeviceRows(matrix, LONGEST if self.norm is None else self.norm)
         phases = rows.matrix @ to_device(self.frequencies, matrix)
-        if self._norm is not None:
-            phases = phases * (rows.factor * self._norm)[:, None]
+        if self.norm is not None:
+            phases = phases * (rows.factor * self.norm)[:, None]
         library = namespace(matrix)
         return joined([library.cos(phases), library.sin(phases)], axis=1) / math.sqrt(self.pairs)
 
@@ -145,7 +145,7 @@ class SketchFeatures:
         self.kernel = check_kernel(kernel, tuple(_DEGREES))
         self.gamma = positive(gamma, "gamma")
         self.components = (_whole(components) + 1) // 2 * 2  # as many as Fourier features would be
-        self._norm = norm
+        self.norm = norm
         self._generator = np.random.default_rng(seeds.next())  # no privacy rests on these draws
         self.signs: np.ndarray | None = None
 
@@ -158,7 +158,7 @@ class SketchFeatures:
             shape = (_DEGREES[self.kernel] * (matrix.shape[1] + 1), self.components)
             self.signs = self._generator.choice(np.array([-1.0, 1.0]), size=shape)
         matrix = canonical(matrix)
-        longest = LONGEST if self._norm is None else self._norm
+        longest = LONGEST if self.norm is None else self.norm
         rows, norms = tamed(matrix, row_norms(matrix), longest)
         rows = np.asarray(rows.todense()) if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)
         rows = rows * np.minimum(1.0, longest / np.maximum(norms, 1e-300))[:, None]

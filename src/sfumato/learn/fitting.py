@@ -139,6 +139,10 @@ def sentence(note: str) -> str:
 class PrivateEstimator(FittedShown, BaseEstimator):  # pyright: ignore[reportIncompatibleVariableOverride]
     """An estimator whose `fit` costs something once. Abstract: `_fit` trains, and calls `pay` before it draws."""
 
+    #: While a fit is under way: what it reserved, and that it is part of another one's fit.
+    _charge: _Charge
+    _inside: bool
+
     def fit(
         self, X: Any, y: Any = None, *, ledger: LedgerLike | None = None, dataset: str | None = None, **refused: Any
     ) -> Self:
@@ -183,6 +187,19 @@ class PrivateEstimator(FittedShown, BaseEstimator):  # pyright: ignore[reportInc
     def reads_labels(self) -> bool:
         """Whether the list of labels comes from the training labels, since none was declared."""
         return vars(self).get("_labels_read", getattr(self, "classes", ()) is None)
+
+    def say_labels_were_read(self, read: bool) -> None:
+        """For who declares `classes` on its behalf: whether the list was read from labels before."""
+        self._labels_read = read
+
+    def become_best_of_many(self, promise: Guarantee) -> None:
+        """For who keeps it as the best of several fits: its promise is that of all of them, and no file tells less."""
+        self.guarantee_, self._chosen_among_many = promise, True
+
+    @property
+    def is_best_of_many(self) -> bool:
+        """Whether its certificate, which is that of one fit, would state too little."""
+        return vars(self).get("_chosen_among_many", False)
 
     def labels_note(self) -> str:
         """Where the list of labels comes from, for certificates and explanations."""

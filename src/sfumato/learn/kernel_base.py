@@ -243,7 +243,8 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         """The rule's, made for the Gaussian kernel; rows spread evenly over a box of width 2 have length √(d/3)."""
         return kernel_scale(self.kernel, self.plan_.gamma, math.sqrt(self.n_features_in_ / 3))
 
-    def _events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[Event, ...]:
+        """What `fit` drew, a bought spread first."""
         paid = () if self.spread_ is None else (self.spread_.noise.event(),)
         return (*paid, self.noise_.event())
 
@@ -258,7 +259,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         other = copy._of_shape(X, classes)
         size, width = X.shape[0], other.n_components_
         budget = TrainingBudget(float(self.epsilon), float(self.delta), self.adjacency, size, width, len(classes))
-        return KernelRun(budget, other._events())
+        return KernelRun(budget, other.events())
 
     def learn_nothing(self, X: Any, classes: Any) -> PrivateKernelClassifier:
         """A fitted model whose sums are zero, made from the shape of the table alone."""
@@ -322,8 +323,8 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
             notes.append("the number of records is public")
         return Certificate.issue(
             subject=type(self).__name__,
-            events=list(self._events()),
-            proofs=sorted({"kernel_mean", *(event.proof_id() for event in self._events())}),
+            events=list(self.events()),
+            proofs=sorted({"kernel_mean", *(event.proof_id() for event in self.events())}),
             notes=notes,
             publishable=self._publishable,
             guarantee=self.guarantee_,

@@ -2,7 +2,7 @@
 
 In:   a table with a public box, labels, ε and δ.
 Out:  KernelMomentClassifier, a scikit-learn classifier with a guarantee and a certificate.
-Not here: the shared fit (learn/kernel_base.py), packing (learn/kernel_products.py), the rule (learn/kernel_rule.py).
+Not here: the shared fit (learn/kernel_base.py), packing (mechanisms/noisy_sums.py), the rule (learn/kernel_rule.py).
 Proof: docs/proofs/kernel_mean.md
 
 Inner products of random features can be negative, and then replacing a record moves class sums by up to 2. Their
@@ -17,8 +17,9 @@ import math
 import numpy as np
 from scipy.linalg import eigh
 
-from sfumato.learn.kernel_products import ProductsClassifier, pack, unpack
+from sfumato.learn.kernel_products import ProductsClassifier
 from sfumato.learn.kernel_rule import Kind
+from sfumato.mechanisms.noisy_sums import pack, unpack
 
 __all__ = ["KernelMomentClassifier"]
 

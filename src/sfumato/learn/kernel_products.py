@@ -1,18 +1,16 @@
 """What the classifiers share that release sums of products of features.
 
-In:   features of norm 1, a noisy packed matrix.
-Out:  ProductsClassifier (abstract): parameters, packing by Frobenius norm, a strength taken from the noise alone.
-Not here: which sums are released and how scores follow (learn/kernel_moment.py, learn/kernel_ridge.py).
+In:   parameters as they are given.
+Out:  ProductsClassifier (abstract): parameters, a strength taken from the noise alone.
+Not here: which sums are released and how scores follow (learn/kernel_moment.py, learn/kernel_ridge.py), how they are
+packed (mechanisms/noisy_sums.py).
 Proof: docs/proofs/kernel_mean.md
 """
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from typing import Any, Literal
-
-import numpy as np
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.checks import positive
@@ -20,7 +18,7 @@ from sfumato.core.schema import Schema
 from sfumato.learn.features import Kernel
 from sfumato.learn.kernel_base import PrivateKernelClassifier
 
-__all__ = ["ProductsClassifier", "pack", "unpack"]
+__all__ = ["ProductsClassifier"]
 
 
 class ProductsClassifier(PrivateKernelClassifier):
@@ -66,26 +64,3 @@ class ProductsClassifier(PrivateKernelClassifier):
     @abstractmethod
     def _automatic_strength(self, width: int, classes: int) -> float:
         """A multiple of the largest eigenvalue that noise alone is expected to have."""
-
-
-def pack(products: np.ndarray) -> np.ndarray:
-    """A symmetric matrix as a vector of the same length (Frobenius norm): √2 on what stands twice.
-
-    >>> round(float(np.linalg.norm(pack(np.array([[1.0, 2.0], [2.0, 0.0]])))), 12)
-    3.0
-    """
-    upper = np.triu_indices(len(products), 1)
-    return np.concatenate([np.diag(products), math.sqrt(2) * products[upper]])
-
-
-def unpack(packed: np.ndarray, width: int) -> np.ndarray:
-    """The symmetric matrix of which `packed` is the packing.
-
-    >>> unpack(pack(np.array([[1.0, 2.0], [2.0, 0.0]])), 2).round(12).tolist()
-    [[1.0, 2.0], [2.0, 0.0]]
-    """
-    matrix = np.zeros((width, width))
-    matrix[np.triu_indices(width, 1)] = packed[width:] / math.sqrt(2)
-    matrix += matrix.T
-    matrix[np.diag_indices(width)] = packed[:width]
-    return matrix

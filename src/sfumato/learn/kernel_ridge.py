@@ -2,7 +2,7 @@
 
 In:   a table with a public box, labels, ε and δ.
 Out:  KernelRidgeClassifier, a scikit-learn classifier with a guarantee and a certificate.
-Not here: the shared fit (learn/kernel_base.py), packing (learn/kernel_products.py), the means (learn/kernel_mean.py).
+Not here: the shared fit (learn/kernel_base.py), packing (mechanisms/noisy_sums.py), the means (learn/kernel_mean.py).
 Proof: docs/proofs/kernel_mean.md
 
 One record contributes (φφᵀ/√2, one-hot(label)⊗φ) with ‖φ‖ = 1. Replacing it moves the sum by at most 2, which is what
@@ -17,8 +17,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from sfumato.learn.kernel_mean import class_sums
-from sfumato.learn.kernel_products import ProductsClassifier, pack, unpack
+from sfumato.learn.kernel_products import ProductsClassifier
 from sfumato.learn.kernel_rule import Kind
+from sfumato.mechanisms.noisy_sums import pack, unpack
 
 __all__ = ["KernelRidgeClassifier"]
 

@@ -33,7 +33,7 @@ from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.fitting import PrivateEstimator, pay
 from sfumato.learn.kernel_base import check_row_count
 from sfumato.learn.passes import ArrayPasses, Passes, bounds_by_sums, device_matrix
-from sfumato.learn.ridge_choice import chosen_ridge, ridge_solution
+from sfumato.learn.ridge_choice import chosen_ridge
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_sums import ProductSums, RowShape, TargetSums
@@ -49,6 +49,7 @@ from sfumato.learn.target_moments import (
 )
 from sfumato.learn.training_budget import TrainingBudget
 from sfumato.mechanisms import Gaussian, NormGamma
+from sfumato.mechanisms.noisy_sums import pack, ridge_solution, unpack
 
 if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
@@ -148,7 +149,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
             passes.check_unchanged()
             self.noise_ = self.noise_on_sums(purse.epsilon, delta, rows.width, 1 - self.share_)
             events.append(self.noise_.event())
-            gram, product = _unpacked(seeds.released(self.noise_, _packed(*exact)), rows.width)
+            drawn = seeds.released(self.noise_, np.concatenate([pack(exact[0]), exact[1]]))
+            gram, product = unpack(drawn[: -rows.width], rows.width), drawn[-rows.width :]
             if strength is None:
                 weights, self.regularization_ = chosen_ridge(gram, product, seeds.deviation(self.noise_))
             else:
@@ -248,6 +250,12 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         rows = UnitRows(checked_matrix(self, X, reset=False), self._norm, self._constant)
         return middle + half * rows.times(self._weights)
 
+    def rule(self) -> dict[str, Any]:
+        """What predictions are computed from; every number of it was released or is public."""
+        middle, half = self._shape
+        linear = {"type": "linear", "norm": self._norm, "constant": self._constant, "weights": [self._weights.tolist()]}
+        return {**linear, "middle": middle, "half": half}
+
     def explain(self) -> str:
         """What was done and what it promises, in words."""
         check_is_fitted(self, "coef_")
@@ -286,17 +294,3 @@ def checked_targets(y: Any, rows: int) -> np.ndarray:
     if not np.isfinite(column).all():
         raise DataError("y contains NaN or infinity. Nothing was spent.")
     return column
-
-
-def _packed(gram: np.ndarray, product: np.ndarray) -> np.ndarray:
-    upper = np.triu_indices(len(product), 1)
-    return np.concatenate([np.diag(gram), math.sqrt(2) * gram[upper], product])
-
-
-def _unpacked(packed: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
-    gram = np.zeros((width, width))
-    upper = np.triu_indices(width, 1)
-    gram[upper] = packed[width:-width] / math.sqrt(2)
-    gram += gram.T
-    gram[np.diag_indices(width)] = packed[:width]
-    return gram, packed[-width:]

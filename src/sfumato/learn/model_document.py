@@ -209,25 +209,8 @@ def model_document(
 def _rule(model: Any) -> dict[str, Any]:
     """What predictions are computed from; every number of it was released or is public."""
     match model:
-        case PrivateLinearClassifier():
-            return {
-                "type": "linear",
-                "norm": model._norm,
-                "constant": model._weights_constant,
-                "weights": model._weights.tolist(),
-            }
-        case SteppedClassifier():
+        case PrivateLinearClassifier() | SteppedClassifier() | PrivateLinearRegression():
             return model.rule()
-        case PrivateLinearRegression():
-            middle, half = model._shape
-            return {
-                "type": "linear",
-                "norm": model._norm,
-                "constant": model._constant,
-                "weights": [model._weights.tolist()],
-                "middle": middle,
-                "half": half,
-            }
         case KernelClassifier():
             return {
                 "type": "features",

@@ -115,11 +115,11 @@ def _kept(value: Any) -> tuple[str, dict[str, Any]]:
     """What makes such an object again, by name, under the label it is read by."""
     match value:
         case FourierFeatures():
-            kept = {"gamma": value.gamma, "norm": value._norm, "frequencies": value.frequencies}
+            kept = {"gamma": value.gamma, "norm": value.norm, "frequencies": value.frequencies}
             kept |= {} if value.kernel == "rbf" else {"kernel": value.kernel}  # files of before name none
             return "features", kept
         case SketchFeatures():
-            return "features", {"gamma": value.gamma, "norm": value._norm, "signs": value.signs, "kernel": value.kernel}
+            return "features", {"gamma": value.gamma, "norm": value.norm, "signs": value.signs, "kernel": value.kernel}
         case Basins():
             return "basins", vars(value)
     kind = _WORDS.get(type(value))

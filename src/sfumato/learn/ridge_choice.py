@@ -2,7 +2,7 @@
 
 In:   noisy sums of products and the deviation of their noise.
 Out:  coefficients; zeros where no strength promises a gain beyond doubt.
-Not here: the release (learn/linear.py).
+Not here: the release (learn/linear.py), the solution of a given strength (mechanisms/noisy_sums.py).
 Proof: docs/proofs/sufficient_statistics.md, "How much to trust the products"
 
 With b = (S + ν)⁻¹c for noisy S and c, the fall of the training error is estimated without bias by Stein's identity:
@@ -20,7 +20,7 @@ import math
 import numpy as np
 from scipy.linalg import eigh
 
-__all__ = ["chosen_ridge", "ridge_solution"]
+__all__ = ["chosen_ridge"]
 
 #: Deviations that are taken off every gain when strengths are compared, and that one gain must exceed.
 _CAUTION, _PROOF = 1.0, 2.5
@@ -51,9 +51,3 @@ def chosen_ridge(gram: np.ndarray, product: np.ndarray, deviation: float) -> tup
     if not (gains > _PROOF * doubts).any() or gains[best] <= _CAUTION * doubts[best]:
         return np.zeros_like(product), math.inf
     return vectors @ weights[best], float(strengths[best])
-
-
-def ridge_solution(gram: np.ndarray, product: np.ndarray, strength: float) -> np.ndarray:
-    """(gram₊ + strength)⁻¹ product, with negative eigenvalues of the noisy matrix put to zero."""
-    values, vectors = eigh(gram)
-    return vectors @ ((vectors.T @ product) / (np.maximum(values, 0.0) + strength))

@@ -46,7 +46,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write what may be published of a fitted estimator, with its certificate; a crash leaves no half file."""
     check_is_fitted(estimator, "guarantee_")
     refuse_unpublishable(estimator, "saved")
-    if getattr(estimator, "_chosen_among_many", False):
+    if estimator.is_best_of_many:
         raise UnprovedError(
             "This model is the best of several runs by random stopping. Its certificate would state the cost of one "
             "run, and the verifier cannot re-derive the cost of all: it is not saved. Use "

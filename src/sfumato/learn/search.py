@@ -149,7 +149,7 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         promise = {"epsilon": epsilon, "delta": delta, "classes": self.classes_, "random_state": seeds.next()}
         if getattr(core, "adjacency", None) != self._adjacency:
             raise PrivacyParameterError("The adjacency is not searched. Nothing was spent.")
-        core._labels_read = self.reads_labels()
+        core.say_labels_were_read(self.reads_labels())
         return model.set_params(**{prefix + name: value for name, value in promise.items()})
 
     def _split(
@@ -264,8 +264,7 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         self.n_tried_, self._scoring = tried, scoring
         if self.scheme != "split":
             # One run costs less than the best of many: what is handed out states the cost of all.
-            core = private_core(model)[0]
-            core.guarantee_, core._chosen_among_many = self.guarantee_, True
+            private_core(model)[0].become_best_of_many(self.guarantee_)
 
     @property
     def certificate_(self) -> Certificate:

@@ -2,25 +2,21 @@
 
 In:   a table with a schema, declared labels, ε and δ.
 Out:  SteppedClassifier, fitted: weights, what was drawn for them. Every number it draws is a sum over records.
-Not here: classifiers for rows that are in one place, which are better there (learn/logistic.py, learn/svc.py); who adds
-up and draws where they are not (run/course.py).
+Not here: a step and what it costs (mechanisms/noisy_sums.py); classifiers for rows that are in one place, which are
+better there (learn/logistic.py, learn/svc.py); who adds up and draws where they are not (run/course.py).
 Proof: docs/proofs/centre_learning.md, "Gradients of unit rows"
-
-The Hessian of the loss is at most c·Σ x xᵀ whatever the weights are, so one noisy matrix serves for all steps: each
-step minimises the bound (Böhning & Lindsay 1988), from a point ahead of the last one (Nesterov 1983).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal, final
+from typing import Any, final
 
 import numpy as np
 
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.certificate import Certificate
-from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, GaussianDP
 from sfumato.core.schema import Schema
 from sfumato.learn.base import intercept_share
@@ -30,19 +26,24 @@ from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.table import checked_labels, declared_classes
 from sfumato.mechanisms import Gaussian
+from sfumato.mechanisms.noisy_sums import (
+    RIDGE,
+    STEPS,
+    StepLoss,
+    clipped,
+    curvature,
+    hessian_bound,
+    next_weights,
+    pack,
+    parts,
+    slopes,
+    unpack,
+)
 
-__all__ = ["StepLoss", "SteppedClassifier"]
+__all__ = ["SteppedClassifier"]
 
-StepLoss = Literal["logistic", "hinge"]
-#: Of μ², for the sums of products; the rest is for the gradients, in equal parts.
-_FIRST = 0.2
 #: Rounding of the sums, in units of the sensitivity: enough for ten million records (docs/proofs/kernel_mean.md).
 _ARITHMETIC = 2e-5
-#: The hinge is rounded off this far on both sides of its corner.
-_ROUNDED = 0.5
-#: The ridge on the weights of rows as they are encoded, in records.
-_RIDGE = 10.0
-_BELOW = 1 - 1e-9
 
 
 @final
@@ -66,7 +67,7 @@ class SteppedClassifier:
     classes: list[Any]
     norm: float
     loss: StepLoss = "logistic"
-    steps: int = 14
+    steps: int = STEPS
     random_state: Any = None
     weights_: np.ndarray = field(init=False, repr=False)
     classes_: np.ndarray = field(init=False, repr=False)
@@ -83,10 +84,9 @@ class SteppedClassifier:
         self.noises_ = []
         bound = self._bound(rows, seeds)
         weights = ahead = np.zeros((self.outputs, rows.width))
-        for step in range(self.steps):
-            pulled = self._gradient(rows, wanted, ahead, seeds) + self.ridge * ahead
-            before, weights = weights, ahead - np.linalg.solve(bound, pulled.T).T
-            ahead = weights + (step + 1) / (step + 4) * (weights - before)
+        for step in range(1, self.steps + 1):
+            gradient = self._gradient(rows, wanted, ahead, seeds)
+            weights, ahead = next_weights(bound, ahead, gradient, self.ridge, weights, step)
         self.weights_ = weights
         return self
 
@@ -103,7 +103,8 @@ class SteppedClassifier:
 
     @property
     def ridge(self) -> float:
-        return _RIDGE / self.norm**2
+        """On the weights of unit rows: RIDGE on those of rows as they are encoded."""
+        return RIDGE / self.norm**2
 
     @property
     def longest(self) -> float:
@@ -113,9 +114,7 @@ class SteppedClassifier:
     @property
     def curvature(self) -> float:
         """The Hessian is at most this times Σ x xᵀ, for each output."""
-        if self.loss == "hinge":
-            return 1 / (2 * _ROUNDED)
-        return 0.25 if self.outputs == 1 else 0.5
+        return curvature(self.loss, self.outputs)
 
     @property
     def guarantee_(self) -> ApproxDP:
@@ -123,41 +122,31 @@ class SteppedClassifier:
 
     def products_noise(self, width: int) -> Gaussian:
         """On the upper triangle of Σ x xᵀ, off-diagonals times √2: x xᵀ and x'x'ᵀ are at most √2 apart."""
-        return self._noise(_FIRST, math.sqrt(2) if self._replaces else 1.0, width * (width + 1) // 2)
+        return self._noise(self._parts[0], math.sqrt(2) if self._replaces else 1.0, width * (width + 1) // 2)
 
     def step_noise(self, width: int) -> Gaussian:
         """On one gradient of all outputs."""
-        share = (1 - _FIRST) / self.steps
-        return self._noise(share, (2.0 if self._replaces else 1.0) * self.longest, self.outputs * width)
+        moved = (2.0 if self._replaces else 1.0) * self.longest
+        return self._noise(self._parts[1], moved, self.outputs * width)
 
     @property
     def _replaces(self) -> bool:
         return self.adjacency.relation == "replace-one"
 
-    def _noise(self, share: float, moved: float, size: int) -> Gaussian:
-        promise = GaussianDP(gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * _BELOW)
+    @property
+    def _parts(self) -> tuple[GaussianDP, GaussianDP]:
+        return parts(self.guarantee_, self.steps)
+
+    def _noise(self, promise: GaussianDP, moved: float, size: int) -> Gaussian:
         return Gaussian.for_guarantee(promise, moved * (1 + _ARITHMETIC), self.adjacency, dimension=size)
 
     # ── sums ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _bound(self, rows: UnitRows, seeds: Seeds) -> np.ndarray:
-        """A bound of the Hessian: negative eigenvalues are noise; what noise may have taken away is put back."""
-        noise, upper = self.products_noise(rows.width), np.triu_indices(rows.width, 1)
-
-        def products() -> np.ndarray:
-            gram = rows.exact_gram()
-            return np.concatenate([np.diag(gram), math.sqrt(2) * gram[upper]])
-
+        noise = self.products_noise(rows.width)
         self.noises_.append(noise)
-        found = seeds.released(noise, products)
-        noisy = np.zeros((rows.width, rows.width))
-        noisy[upper] = found[rows.width :] / math.sqrt(2)
-        noisy += noisy.T
-        noisy[np.diag_indices(rows.width)] = found[: rows.width]
-        values, vectors = np.linalg.eigh(noisy)
-        lost = math.sqrt(2 * rows.width) * seeds.deviation(noise)
-        raised = self.curvature * (np.maximum(values, 0.0) + lost) + self.ridge
-        return (vectors * raised) @ vectors.T
+        noisy = unpack(seeds.released(noise, lambda: pack(rows.exact_gram())), rows.width)
+        return hessian_bound(noisy, seeds.deviation(noise), self.curvature, self.ridge)
 
     def _gradient(self, rows: UnitRows, wanted: np.ndarray, weights: np.ndarray, seeds: Seeds) -> np.ndarray:
         noise = self.step_noise(rows.width)
@@ -168,22 +157,10 @@ class SteppedClassifier:
     def _pulled(self, rows: UnitRows, wanted: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Σ of the records' gradients, each clipped."""
         with np.errstate(over="ignore", invalid="ignore"):  # weights may be any finite numbers
-            scores = np.nan_to_num(np.stack([rows.times(one) for one in weights], axis=1))
-            slopes = self._slopes(scores, wanted)
-        lengths = np.linalg.norm(slopes, axis=1)
-        slopes *= np.minimum(1.0, self.longest / np.maximum(lengths, np.finfo(float).tiny))[:, None]
-        return np.concatenate([rows.pull(slopes[:, place]) for place in range(self.outputs)])
-
-    def _slopes(self, scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        """The derivative of each record's loss by its scores."""
+            scores = np.stack([rows.times(one) for one in weights], axis=1)
         right = wanted[:, 1:] if self.outputs == 1 else wanted
-        if self.loss == "hinge":
-            side = 2 * right - 1
-            return -side * np.clip((1 + _ROUNDED - side * scores) / (2 * _ROUNDED), 0.0, 1.0)
-        if self.outputs == 1:
-            return 0.5 * (1 + np.tanh(0.5 * scores)) - right
-        chances = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return chances / chances.sum(axis=1, keepdims=True) - right
+        short = clipped(slopes(self.loss, scores, right), self.longest)
+        return np.concatenate([rows.pull(short[:, place]) for place in range(self.outputs)])
 
     # ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -97,12 +97,12 @@ class PrivateSVDD(OutlierMixin, KernelInput):
         components = even_components(self.n_components)
         rows = self._rows(X, reset=True)
         check_row_count(int(rows.shape[0]))
-        self._aim(rows.shape, promise, components)
+        self.aim(rows.shape, promise, components)
         pay(self, lambda: [self.noise_.event()], promise)
-        self._fit_rows(rows, promise, components, seed_from(self.random_state))
+        self.fit_paid_rows(rows, promise, components, seed_from(self.random_state))
 
-    def _aim(self, shape: tuple[int, ...], promise: Guarantee, components: int) -> None:
-        """The cap, the bandwidth and the noise: public numbers."""
+    def aim(self, shape: tuple[int, ...], promise: Guarantee, components: int) -> None:
+        """Settle the cap, the bandwidth and the noise for a table of this shape: public numbers."""
         number = int(shape[0])
         self.cap_ = self._cap(number, components)
         self.gamma_ = self._bandwidth(shape)
@@ -113,7 +113,8 @@ class PrivateSVDD(OutlierMixin, KernelInput):
         """How far the solver may be off. The mean needs none, so nothing is left over."""
         return 0.0 if is_mean(number, self.cap_) else max((_OFF * self.cap_) ** 2, LEAST_TOLERANCE)
 
-    def _fit_rows(self, rows: Any, promise: Guarantee, components: int, seeds: Seeds) -> None:
+    def fit_paid_rows(self, rows: Any, promise: Guarantee, components: int, seeds: Seeds) -> None:
+        """Draw, after `aim`, for whoever has reserved the cost: `fit`, or an estimator that consists of this one."""
         self._publishable = seeds.publishable
         number = int(rows.shape[0])
         self.features_ = FourierFeatures(self.gamma_, components, None, seeds)

@@ -8,7 +8,7 @@ Proof: docs/proofs/aggregates.md
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
@@ -51,6 +51,18 @@ class Moves:
     def none(cls) -> Moves:
         """Nobody can move it."""
         return cls(L1(0.0), L2(0.0))
+
+    @classmethod
+    def beside(cls, parts: Iterable[Moves]) -> Moves:
+        """Of one vector of several parts, each of which the same individual moves; tight where she moves them freely.
+
+        >>> Moves.beside([Moves(L1(3.0), L2(3.0)), Moves(L1(4.0), L2(4.0))])
+        Moves(l1=7.0, l2=5.0, tight=True)
+        """
+        found = list(parts)
+        total = sum((Fraction(one.l1) for one in found), Fraction(0))
+        squares = sum((Fraction(one.l2) ** 2 for one in found), Fraction(0))
+        return cls(L1(up(total)), L2(root_up(squares)), all(one.tight for one in found))
 
 
 def moves_of_corners(

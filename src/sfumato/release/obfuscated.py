@@ -96,8 +96,8 @@ class ObfuscatedRelease:
         column, labels = signed_labels(self.schema.columns[self.label], arrow.column(self.label), self.label)
         machine = RegularisedSVM(self.rho, self.theta).fit(values, labels)
         published = self._obfuscated(values, machine.omega_ * labels, self.direction(machine.alpha_))
-        self._check_same_classifier(published, labels, machine)
-        return self._facts(machine.alpha_, like(table, self._table(published, column, _order_of(table, self.schema))))
+        self.check_same_classifier(published, labels, machine)
+        return self.facts(machine.alpha_, like(table, self.table_of(published, column, _order_of(table, self.schema))))
 
     def direction(self, alpha: np.ndarray) -> np.ndarray:
         """α, or 0 where it is nothing but rounding error of the fit.
@@ -108,8 +108,8 @@ class ObfuscatedRelease:
         moved = np.sqrt(self.variance) * float(np.linalg.norm(alpha))  # by how much noise along α changes a margin
         return np.zeros_like(alpha) if moved <= _ROUNDING else alpha
 
-    def _facts(self, alpha: np.ndarray, table: Any = None) -> TableRelease:
-        """A published table and everything that may be said about it."""
+    def facts(self, alpha: np.ndarray, table: Any = None) -> TableRelease:
+        """A published table, where it is at hand, and everything that may be said about it."""
         notes = self._notes()
         return TableRelease(
             table=table,
@@ -136,8 +136,11 @@ class ObfuscatedRelease:
             np.add(part, stream.take(len(part)), out=published[start : start + height])
         return published
 
-    def _check_same_classifier(self, published: np.ndarray, labels: np.ndarray, machine: RegularisedSVM) -> None:
-        """The optimality conditions are sufficient: if they hold, retraining must give the same machine."""
+    def check_same_classifier(self, published: np.ndarray, labels: np.ndarray, machine: RegularisedSVM) -> None:
+        """SfumatoError unless the published features train to the same machine.
+
+        The optimality conditions are sufficient: if they hold, retraining must give it.
+        """
         found = machine.alpha_, machine.beta_, machine.xi_, machine.omega_
         residual = kkt_residual(published, labels, *found, self.rho, self.theta)
         if not residual <= _SAME_CLASSIFIER:
@@ -146,7 +149,8 @@ class ObfuscatedRelease:
                 f"exactly enough (optimality fails by {residual:.1e}). Lower the variance. Nothing was published."
             )
 
-    def _table(self, published: np.ndarray, label: pa.Array, order: list[str]) -> pa.Table:
+    def table_of(self, published: np.ndarray, label: pa.Array, order: list[str]) -> pa.Table:
+        """Obfuscated features and their labels as a table with the columns in this order."""
         columns: dict[str, Any] = {name: published[:, at] for at, name in enumerate(self.features)}
         columns[self.label] = label
         return pa.table({name: columns[name] for name in order})

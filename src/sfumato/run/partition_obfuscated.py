@@ -79,7 +79,7 @@ def release_obfuscated(
         check_workers(crew, folder)
         _draw(crew, release, machine, table, grouped(shares.of_parts, partitions), folder / "table", progress)
         published, _ = _read(release, table, _published(parts, folder / "table"))
-        release._check_same_classifier(published, labels, machine)
+        release.check_same_classifier(published, labels, machine)
         table.check_unchanged()
         _write_facts(release, machine, folder)
         if out.exists():
@@ -157,7 +157,7 @@ class _WriteParts:
             noise = drawn - weights[start : start + len(drawn), None] * self.pulled
             noise -= np.einsum("ij,j->i", noise, self.direction)[:, None] * self.direction
             values, label, _ = _values(self.release, block)
-            blocks.append(self.release._table(values + noise, label, list(self.columns)))
+            blocks.append(self.release.table_of(values + noise, label, list(self.columns)))
         handle, unfinished = tempfile.mkstemp(prefix=".", dir=self.folder)
         os.close(handle)
         parquet.write_table(pa.concat_tables(blocks), unfinished)
@@ -214,13 +214,13 @@ def _published(parts: Sequence[TablePart], folder: Path) -> list[TablePart]:
 
 
 def _promise(release: ObfuscatedRelease, machine: RegularisedSVM) -> NoGuarantee:
-    guarantee = release._facts(machine.alpha_).guarantee
+    guarantee = release.facts(machine.alpha_).guarantee
     assert isinstance(guarantee, NoGuarantee)
     return guarantee
 
 
 def _write_facts(release: ObfuscatedRelease, machine: RegularisedSVM, folder: Path) -> None:
-    facts = release._facts(machine.alpha_)
+    facts = release.facts(machine.alpha_)
     (folder / "noise.json").write_text(facts.noise.to_json(), encoding="utf-8")
     facts.certificate.write(folder / "certificate.json")
     (folder / "README.txt").write_text(text("obfuscated_readme.txt", notes=facts.notes), encoding="utf-8")

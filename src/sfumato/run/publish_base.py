@@ -22,11 +22,12 @@ from sfumato.core.events.event import Event, Repeated
 from sfumato.errors import PlanError, UnprovedError
 from sfumato.mechanisms.elsewhere import Elsewhere
 from sfumato.plan.act import Act
+from sfumato.plan.draw_law import DrawLaw, draw_law
 from sfumato.plan.strategy import Strategy
 from sfumato.plan.wanted import Wanted
 from sfumato.run.study_files import Published
 
-__all__ = ["Performed", "Publisher", "column_of", "point_of", "under"]
+__all__ = ["Performed", "Publisher", "column_of", "law_for", "point_of", "under"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,15 @@ def point_of(guarantee: Guarantee) -> tuple[float, float]:
     if isinstance(guarantee, PureDP | ApproxDP):
         return guarantee.stated
     raise PlanError(f"{guarantee.describe()} is no (ε, δ). State dp(ε) or dp(ε, δ). Nothing was spent.")
+
+
+def law_for(guarantee: Guarantee) -> DrawLaw:
+    """By which law sums of an act are drawn: Gaussian where there is a δ.
+
+    >>> law_for(ApproxDP(1.0, 1e-6)).name, law_for(PureDP(1.0)).name
+    ('gaussian', 'laplace')
+    """
+    return draw_law("gaussian" if point_of(guarantee)[1] > 0 else "laplace")
 
 
 def column_of(values: Any, domain: Interval | Categories) -> pa.Array:

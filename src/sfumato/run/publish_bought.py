@@ -14,27 +14,24 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import Any, ClassVar, final
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato.core import Adjacency, GaussianDP, Guarantee, PureDP
+from sfumato.core import Adjacency, Guarantee
 from sfumato.core.domain import Interval
-from sfumato.core.norms import L1, L2
 from sfumato.mechanisms import Gaussian, Laplace
 from sfumato.mechanisms.elsewhere import Elsewhere
-from sfumato.mechanisms.gaussian import largest_mu
 from sfumato.plan.act import Act
+from sfumato.plan.draw_law import DrawLaw
 from sfumato.plan.plan import Seen
 from sfumato.plan.settle import ARITHMETIC
 from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
 from sfumato.questions.bought import Bought
-from sfumato.questions.intervals import NoiseLaw
 from sfumato.questions.registry import question_from_dict
-from sfumato.run.publish_base import Performed, Publisher, point_of
+from sfumato.run.publish_base import Performed, Publisher, law_for
 from sfumato.run.view import tidy_rows, tidy_table
 
 __all__ = ["BoughtBounds"]
@@ -59,16 +56,15 @@ class BoughtBounds(Publisher):
     def predict(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Prediction:
         question = _question(wanted.question)
         counts, numbers = _noises(question, guarantee, wanted.request.adjacency)
-        pure = isinstance(numbers, Laplace)
-        rows = size * wanted.share
-        law = _law(numbers).times(_moved(question, -0.5, 0.5, pure))
-        pairs = question.predicted(law, rows, pure)
-        least = _threshold(question, counts)
+        drawn, rows = law_for(guarantee), size * wanted.share
+        law = drawn.noise(numbers.scale, numbers.error()).times(_moved(question, -0.5, 0.5, drawn))
+        pairs = question.predicted(law, rows, drawn.pure)
+        least = _threshold(question, counts, drawn)
         note = (
             f"In units of the width of the bounds, which are bought with {question.share:g} of the budget and not "
             f"known before: powers of two that about {least:,.3g} rows or more have. For {rows:,.6g} rows."
         )
-        error = question.error(law.variance, rows, pure)
+        error = question.error(law.variance, rows, drawn.pure)
         seen = Seen(wanted.columns[0], error, pairs[0][1], question.size, note, pairs, question.parts(), "drawn")
         return Prediction(error / question.scale(rows, size) ** 2, (seen,), 0.1 + size * 1e-7)
 
@@ -80,18 +76,18 @@ class BoughtBounds(Publisher):
         question = _question(question_from_dict(act.parameters["question"]))
         assert act.guarantee.adjacency is not None
         counts, numbers = _noises(question, act.guarantee, act.guarantee.adjacency)
-        drawing = _Drawing(random_state)
-        pure = isinstance(numbers, Laplace)
+        law, drawing = law_for(act.guarantee), _Drawing(random_state)
         powers = drawing(counts, question.by_power(table["count"].to_numpy()))
-        found = question.bounds_of(powers, _threshold(question, counts) * drawing.wider(counts))
+        found = question.bounds_of(powers, _threshold(question, counts, law) * drawing.wider(counts))
         low, high = found or (-Interval.WIDEST, Interval.WIDEST)
         units, rows = ([int(one) for one in table[name].to_pylist()] for name in ("sum", "count"))
         groups = question.clipped(low, high, units, rows)
-        asked, moved = question.between(low, high), _moved(question, low, high, pure)
-        noisy = drawing(numbers, question.encoded(asked, groups, pure) / moved) * moved
+        asked, moved = question.between(low, high), _moved(question, low, high, law)
+        noisy = drawing(numbers, question.encoded(asked, groups, law.pure) / moved) * moved
         # The number of rows is used exactly only where everybody knows it.
         known = float(drawing.records(numbers, sum(rows))) if question.has_public_count else None
-        figures = asked.figures(noisy, _law(numbers).times(moved * drawing.wider(numbers)), known, pure)
+        noise = law.noise(numbers.scale, numbers.error()).times(moved * drawing.wider(numbers))
+        figures = asked.figures(noisy, noise, known, law.pure)
         told = f"[{_written(low)}, {_written(high)}]"
         part = f"clipped to {told}" if found else f"no bounds were found, clipped to {told}"
         bounds = {"clipped_from": float(low), "clipped_to": float(high)}
@@ -142,37 +138,22 @@ def _question(question: Any) -> Bought:
 
 def _noises(
     question: Bought, guarantee: Guarantee, adjacency: Adjacency
-) -> tuple[Gaussian, Gaussian] | tuple[Laplace, Laplace]:
+) -> tuple[Gaussian | Laplace, Gaussian | Laplace]:
     """On the counts of powers, and on the clipped numbers over what one individual moves them by."""
-    moves, size = question.counted_moves, question.powers
-    width = question.between(0.0, 1.0)
-    if point_of(guarantee)[1] > 0:
-        square = largest_mu(guarantee) ** 2 * _BELOW
-        bought, rest = (GaussianDP(math.sqrt(part * square)) for part in (question.share, 1 - question.share))
-        return (
-            Gaussian.for_guarantee(bought, moves.l2, adjacency, dimension=size),
-            Gaussian.for_guarantee(rest, L2(ARITHMETIC), adjacency, dimension=width.drawn_size(False)),
-        )
-    epsilon = point_of(guarantee)[0] * _BELOW
+    law, size = law_for(guarantee), question.powers
+    numbers = question.between(0.0, 1.0).drawn_size(law.pure)
+    whole = law.whole(guarantee) * _BELOW
+    bought, rest = (law.guarantee(part * whole) for part in (question.share, 1 - question.share))
     return (
-        Laplace.for_guarantee(PureDP(question.share * epsilon), moves.l1, adjacency, dimension=size),
-        Laplace.for_guarantee(
-            PureDP((1 - question.share) * epsilon), L1(ARITHMETIC), adjacency, dimension=width.drawn_size(True)
-        ),
+        law.mechanism.for_guarantee(bought, law.sensitivity(question.counted_moves), adjacency, dimension=size),
+        law.mechanism.for_guarantee(rest, law.norm(ARITHMETIC), adjacency, dimension=numbers),
     )
 
 
-def _moved(question: Bought, low: float, high: float, pure: bool) -> float:
-    moves = question.between(low, high).moves()
-    return moves.l1 if pure else moves.l2
+def _moved(question: Bought, low: float, high: float, law: DrawLaw) -> float:
+    return law.sensitivity(question.between(low, high).moves())
 
 
-def _law(noise: Gaussian | Laplace) -> NoiseLaw:
-    return NoiseLaw(laplace=(noise.scale,)) if isinstance(noise, Laplace) else NoiseLaw(noise.error())
-
-
-def _threshold(question: Bought, noise: Gaussian | Laplace) -> float:
+def _threshold(question: Bought, noise: Gaussian | Laplace, law: DrawLaw) -> float:
     """What none of the empty powers reaches, but with a small chance."""
-    if isinstance(noise, Laplace):
-        return noise.scale * math.log(question.powers / (2 * _WRONG))
-    return noise.scale * -NormalDist().inv_cdf(_WRONG / question.powers)
+    return noise.scale * -float(law.quantile(np.array(_WRONG / question.powers)))

@@ -31,7 +31,7 @@ from sfumato.questions.joint import JointQuestion
 from sfumato.questions.quantile import Quantile, Quantiles
 from sfumato.questions.registry import question_from_dict
 from sfumato.questions.sums import Sums
-from sfumato.run.publish_base import Performed, Publisher, point_of
+from sfumato.run.publish_base import Performed, Publisher, law_for, point_of
 from sfumato.run.view import tidy_rows, tidy_table
 
 __all__ = ["CumulativeCounts", "JointPlaces"]
@@ -93,10 +93,8 @@ class CumulativeCounts(Publisher):
     def predict(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Prediction:
         question = wanted.question
         assert isinstance(question, Quantiles)
-        noise = _noise(question, guarantee, wanted.request.adjacency)
-        rows = size * wanted.share
-        pure = isinstance(noise, Laplace)
-        law = NoiseLaw(laplace=(noise.scale,)) if pure else NoiseLaw(noise.scale**2)
+        _, law = _noise(question, guarantee, wanted.request.adjacency)
+        rows, pure = size * wanted.share, law_for(guarantee).pure
         numbers = question.predicted(law, rows, pure)
         error = question.error(law.variance, rows, pure)
         note = f"For {rows:,.6g} rows spread evenly over the range."
@@ -107,15 +105,14 @@ class CumulativeCounts(Publisher):
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
         assert isinstance(wanted.question, Quantiles)
-        noise = _noise(wanted.question, guarantee, wanted.request.adjacency)
+        noise, _ = _noise(wanted.question, guarantee, wanted.request.adjacency)
         return self.act(self, wanted, guarantee, {}, (noise.event(),))
 
     def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
         question = _question(act)
         assert act.guarantee.adjacency is not None
-        noise = _noise(question, act.guarantee, act.guarantee.adjacency)
-        pure = isinstance(noise, Laplace)
-        law = NoiseLaw(laplace=(noise.scale,)) if pure else NoiseLaw(noise.scale**2)
+        noise, law = _noise(question, act.guarantee, act.guarantee.adjacency)
+        pure = law_for(act.guarantee).pure
         counts = table["count"].to_numpy().astype(object)
         exact = question.encode(Sums(question.entries(), (counts,), (counts,), int(counts.sum())), pure)
         noisy = dataclasses.replace(noise, random_state=random_state)(exact)
@@ -128,12 +125,11 @@ def _question(act: Act) -> Quantiles:
     return question
 
 
-def _noise(question: Quantiles, guarantee: Guarantee, adjacency: Adjacency) -> Gaussian | Laplace:
-    """Gaussian where there is a δ."""
-    moves, size = question.moves(), question.dimension
-    if point_of(guarantee)[1] > 0:
-        return Gaussian.for_guarantee(guarantee, moves.l2, adjacency, dimension=size)
-    return Laplace.for_guarantee(guarantee, moves.l1, adjacency, dimension=size)
+def _noise(question: Quantiles, guarantee: Guarantee, adjacency: Adjacency) -> tuple[Gaussian | Laplace, NoiseLaw]:
+    """What is added to the cumulative counts, and its law in one of them."""
+    law, size = law_for(guarantee), question.dimension
+    noise = law.mechanism.for_guarantee(guarantee, law.sensitivity(question.moves()), adjacency, dimension=size)
+    return noise, law.noise(noise.scale, law.variance * noise.scale**2)
 
 
 def _performed(act: Act, figures: Sequence[Figure], events: Sequence[Event]) -> Performed:

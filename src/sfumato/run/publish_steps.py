@@ -19,7 +19,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from sfumato.core import Guarantee, Schema
-from sfumato.learn.stepped import StepLoss, SteppedClassifier
+from sfumato.learn.stepped import SteppedClassifier
+from sfumato.mechanisms.noisy_sums import StepLoss, lost_to_noise
 from sfumato.plan.act import Act
 from sfumato.plan.wanted import Wanted
 from sfumato.run.publish_learning import SPREAD_OF_SCORES, ClassifierPublisher, Svm, largest_norm, second_moments
@@ -75,7 +76,7 @@ class StepsPublisher(ClassifierPublisher):
         moments = second_moments(model.schema, model.norm, model.constant)
         spectrum = np.maximum(np.linalg.eigvalsh(moments), 0.0)
         width = model.schema.width + (model.constant > 0)
-        lost = math.sqrt(2 * width * model.products_noise(width).error()) / records
+        lost = lost_to_noise(width, math.sqrt(model.products_noise(width).error())) / records
         amplified = float(np.sum(spectrum / (model.curvature * (spectrum + lost) + model.ridge / records) ** 2))
         found = {}
         for steps, left in _STEPS.items():

@@ -26,7 +26,6 @@ import pyarrow as pa
 
 from sfumato.core import Categories, Guarantee, Interval, Schema
 from sfumato.core.gaussian import gaussian_mu
-from sfumato.core.noise import LaplaceNoise
 from sfumato.errors import SfumatoError, UnprovedError
 from sfumato.plan.act import Act
 from sfumato.plan.cell_rules import own_names, renamed
@@ -45,8 +44,6 @@ from sfumato.run.publish_synthetic import synthetic_forecasts
 
 __all__ = ["GaussianTable", "LaplaceTable", "ObfuscatedTable"]
 
-_NORMAL_95 = 1.959963984540054
-_LAPLACE_95 = math.log(20)
 #: Room for the rounding of sums of ε.
 _SLACK = 1 - 1e-9
 #: Records a second: measured on one core, for the plan's column of seconds alone.
@@ -258,8 +255,7 @@ def _seen(name: str, noise: TableNoise) -> tuple[Seen, float]:
         )
     law = noise.laws[noise.columns.index(name)]
     width = noise.schema.columns[name].width  # type: ignore[union-attr]
-    laplace = isinstance(law, LaplaceNoise)
-    half_width = _LAPLACE_95 * law.scale if laplace else _NORMAL_95 * math.sqrt(law.variance())
+    half_width = law.deviations_95 * math.sqrt(law.variance())
     note = "Of one record; means over many records are far more exact, see noise.json."
     return Seen(name, law.variance(), half_width, 1, note), law.variance() / width**2
 
