@@ -211,15 +211,10 @@ def _check_derived(plan: Plan, network: Network) -> None:
 
 def _check_certificates(plan: Plan, holds: Callable[[Certificate], bool] | None) -> None:
     """What cannot be verified is not drawn. Of acts that depend on the number of individuals nothing is known yet."""
-    acting = {act.dataset for act in plan.acts}
-    known = replace(
-        plan,
-        draws=tuple(draw for draw in plan.draws if draw.dataset not in acting),
-        promises=tuple(promise for promise in plan.promises if promise.dataset not in acting),
-        acts=(),
-    )
-    for name, certificate in (_certificates(known, {}, True) if holds is not None else {}).items():
-        if holds is not None and not holds(certificate):
+    if holds is None:
+        return
+    for name, certificate in _certificates(plan, {}, True, without={act.dataset for act in plan.acts}).items():
+        if not holds(certificate):
             raise UnprovedError(
                 f"The certificate of {name} would not verify: {certificate.guarantee.describe()} is beyond what the "
                 "verifier can compute. Ask for an ordinary ε and δ in privacy_requirement(…). Nothing was drawn and "
