@@ -200,7 +200,10 @@ def _room(plan: Plan, values: Values) -> int:
 
 
 def _check_derived(plan: Plan, network: Network) -> None:
-    """A plan that was edited, or made for another study, is not run: all it claims is derived again first."""
+    """A plan that was edited, or made for another study, is not run: all it claims is derived again first.
+
+    Also of one that was planned a moment ago: what it holds can be changed in its place (tests/run/test_once.py).
+    """
     false = [finding for finding in derive(plan, network) if not finding.ok]
     if false:
         raise PlanError(
