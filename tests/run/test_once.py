@@ -68,8 +68,7 @@ def folder(tmp_path):
 def published(folder, out: str) -> Plan:
     """As `sfumato run` does it."""
     study, ledger = folder / "study.pl", folder / "ledger.db"
-    holds = lambda certificate: verify(certificate).ok  # noqa: E731
-    plan, _ = run_study(study, folder, folder / out, ledger, grant=True, holds=holds)
+    plan, _ = run_study(study, folder, folder / out, ledger, grant=True, holds=lambda issued: verify(issued).ok)
     assert finish_folder(plan, folder / out, ledger) == ()
     return plan
 
