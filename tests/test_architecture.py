@@ -215,7 +215,7 @@ def compared_names(outline: Outline, names: Iterable[str]) -> list[tuple[int, st
 
 
 def test_nobody_asks_for_the_name_of_a_law():
-    """No `noise == "gaussian"` outside the law's own class: ask the law (plan/draw_law.py, core/parts.py) instead."""
+    """No `noise == "gaussian"` outside the law's own class: ask the law (plan/laws/, core/parts.py) instead."""
     found = [
         f"{place}:{line} {name!r}"
         for place, outline in source()

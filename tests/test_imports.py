@@ -89,8 +89,14 @@ def test_a_channel_brings_no_estimator():
     assert not found & {"sklearn", "sfumato.learn.base", "sfumato.run.publish_learning", "sfumato.run.publish_tables"}
 
 
-def test_the_logic_is_derived_once_and_once_more_beside_somebody_else(monkeypatch):
-    """Reading derives it for one individual; the network asks for two, to see that nobody minds the other."""
+RELATED = "\nrandom(same(P, Q)) :- patient(P), listed(Q). listed(uma). depends(same(P, Q), [age(P)], age(P))."
+
+
+@pytest.mark.parametrize(("more", "individuals"), [("", [1]), (RELATED, [1, 2])])
+def test_the_logic_is_derived_once_and_once_more_where_its_form_does_not_show_that_nobody_minds(
+    more: str, individuals: list[int], monkeypatch
+):
+    """Reading derives it for one individual; the network asks for two where a clause might relate them."""
     ground = importlib.import_module("sfumato.lang.ground")
     check = importlib.import_module("sfumato.lang.check")
     derived: list[int] = []
@@ -102,8 +108,8 @@ def test_the_logic_is_derived_once_and_once_more_beside_somebody_else(monkeypatc
     derive = ground.derive
     monkeypatch.setattr(ground, "derive", counted)
     monkeypatch.setattr(check, "derive", counted)
-    sfumato.make_plan(MEAN)
-    assert derived == [1, 2]
+    sfumato.make_plan(MEAN + more)
+    assert derived == individuals
 
 
 def test_every_name_is_found_where_it_lives():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import pyarrow as pa
 import pytest
@@ -31,6 +32,16 @@ def test_an_honest_release_holds(plan, tmp_path):
     made = make_plan(study, sizes={"people": 3})
     run_plan(made, PEOPLE, None, out=tmp_path / "out")
     assert not failures(verify_folder(tmp_path / "out", study))
+    assert not failures(verify_folder(tmp_path / "out"))
+
+
+def test_a_release_with_an_interval_that_ends_nowhere_holds(tmp_path):
+    """JSON has no infinite numbers: issuer and verifier read one in a plan alike."""
+    made = make_plan(one("gdp(1)", MEAN))
+    planned = made.publications[0]
+    seen = (dataclasses.replace(planned.seen[0], half_width=math.inf), *planned.seen[1:])
+    endless = dataclasses.replace(made, publications=(dataclasses.replace(planned, seen=seen),))
+    run_plan(endless, PEOPLE, None, out=tmp_path / "out")
     assert not failures(verify_folder(tmp_path / "out"))
 
 

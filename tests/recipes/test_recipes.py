@@ -73,6 +73,21 @@ def test_a_mechanism_is_a_class_an_event_a_note_and_two_lines():
     assert found["a twin that turns less often than it says"]
 
 
+def test_a_law_of_noise_is_three_files_a_note_and_two_lines(tmp_path):
+    """It is preferred by a study, planned, drawn, charged, verified and explained; unasked for, or where several
+    centres draw, the others are taken. Without the verifier's rule nothing verifies."""
+    found = told_by("tests.recipes.follow_law", str(tmp_path))
+    assert found["planned"] == ["huber"]
+    assert found["unasked"] == found["over centres"] == ["laplace"]
+    assert found["failures"] == found["laws"] == []
+    assert any("An event of kind 'HuberEvent' cannot be verified" in one for one in found["without a rule"])
+    assert found["read again"]
+    assert "the study prefers huber" in found["explained"]
+    assert found["off by"] < 6  # by more less than once in 10^7
+    assert found["quantiles"] < 0.01
+    assert found["variance"] == pytest.approx(1, abs=0.03)
+
+
 def test_a_kind_of_publication_is_one_file_and_whoever_publishes_it(tmp_path):
     """It is checked, planned, run, verified, explained, told and a method of `Study`; what fits nothing is refused."""
     found = told_by("tests.recipes.follow_kind", str(tmp_path))

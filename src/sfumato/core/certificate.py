@@ -11,7 +11,6 @@ also write its digest.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -29,6 +28,7 @@ from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import round_up
 from sfumato.core.compose import ComposedDP, compose
 from sfumato.core.dependence import Dependence, Known
+from sfumato.core.digest import canonical, digest_of
 from sfumato.core.events.event import Event, GaussianEvent, LaplaceEvent, Repeated
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
 from sfumato.core.pufferfish import Pufferfish
@@ -136,13 +136,14 @@ class Certificate(Shown):
         subject: str,
         events: Iterable[Event | Repeated],
         proofs: Iterable[str],
-        plan: Mapping[str, Any] | None = None,
+        plan: Mapping[str, Any] | str | None = None,
         notes: Iterable[str] = (),
         publishable: bool = True,
         guarantee: Guarantee | None = None,
     ) -> Certificate:
         """The certificate for all `events` together; raises UnprovedError where a proof or an implication is missing.
 
+        `plan` is the record that was followed, or its digest (core/digest.py) where somebody computed that already.
         `guarantee` may state less than the events cost, or NoGuarantee. `publishable=False`, for a result drawn with
         a `random_state`, adds a note that says so.
         """
@@ -164,13 +165,13 @@ class Certificate(Shown):
             adjacency=promised.adjacency,
             claims=Claims.of(promised),
             proofs=tuple(_text(proof, "a proof") for proof in proofs),
-            plan_hash=None if plan is None else _hash(_plain(plan)),
+            plan_hash=None if plan is None else _plan_hash(plan),
             versions=_versions(),
             notes=tuple(_text(note, "a note") for note in notes),
             publishable=bool(publishable),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
-        return replace(unsigned, digest=_hash(unsigned._body()))
+        return replace(unsigned, digest=digest_of(unsigned._body()))
 
     def _card(self) -> Card:
         facts = {
@@ -194,7 +195,7 @@ class Certificate(Shown):
         """
         named = tuple(sorted((_path(path), _sha256(digest)) for path, digest in files.items()))
         unsigned = replace(self, files=named, schema_version=SCHEMA_VERSION, digest="")
-        return replace(unsigned, digest=_hash(unsigned._body()))
+        return replace(unsigned, digest=digest_of(unsigned._body()))
 
     @property
     def is_whole(self) -> bool:
@@ -202,7 +203,7 @@ class Certificate(Shown):
 
         The full check, by another road, is `evidence.verify`.
         """
-        if self.digest != _hash(replace(self, digest="")._body()):
+        if self.digest != digest_of(replace(self, digest="")._body()):
             return False
         if isinstance(self.guarantee, NoGuarantee) or not self.events:
             return isinstance(self.guarantee, NoGuarantee) and self.composed == self.guarantee
@@ -212,33 +213,31 @@ class Certificate(Shown):
 
     def is_of_plan(self, plan: Any) -> bool:
         """Whether this is the plan that was certified."""
-        return self.plan_hash == _hash(_plain(plan))
+        return self.plan_hash == digest_of(plan)
 
     def _body(self) -> dict[str, Any]:
-        """Everything but the digest, as plain JSON values."""
+        """Everything but the digest."""
         bound = {"files": dict(self.files)} if self.schema_version >= _FIRST_WITH_FILES else {}
-        return _plain(
-            {
-                **bound,
-                "schema_version": self.schema_version,
-                "subject": self.subject,
-                "plan_hash": self.plan_hash,
-                "events": [event.to_dict() for event in self.events],
-                "composed": self.composed.to_dict(),
-                "guarantee": self.guarantee.to_dict(),
-                "adjacency": self.adjacency.to_dict() if self.adjacency else None,
-                "claims": self.claims.to_dict(),
-                "proofs": list(self.proofs),
-                "versions": dict(self.versions),
-                "notes": list(self.notes),
-                "publishable": self.publishable,
-                "created": self.created,
-            }
-        )
+        return {
+            **bound,
+            "schema_version": self.schema_version,
+            "subject": self.subject,
+            "plan_hash": self.plan_hash,
+            "events": [event.to_dict() for event in self.events],
+            "composed": self.composed.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
+            "adjacency": self.adjacency.to_dict() if self.adjacency else None,
+            "claims": self.claims.to_dict(),
+            "proofs": list(self.proofs),
+            "versions": dict(self.versions),
+            "notes": list(self.notes),
+            "publishable": self.publishable,
+            "created": self.created,
+        }
 
     def to_json(self) -> str:
         """The canonical text: keys sorted, infinity written as the string "infinity", a newline at the end."""
-        return _dump({**self._body(), "digest": self.digest}, indent=2) + "\n"
+        return canonical({**self._body(), "digest": self.digest}, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
@@ -331,37 +330,6 @@ def _versions() -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found))
 
 
-def _plain_float(value: float) -> float | str:
-    if math.isnan(value):
-        raise InputError("NaN has no place in a certificate.")
-    return value if math.isfinite(value) else ("infinity" if value > 0 else "-infinity")
-
-
-def _plain(value: Any) -> Any:
-    """`value` as JSON knows it; refuses what has no plain form, so that a hash never depends on `repr`."""
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return _plain_float(value)
-        case Mapping():
-            if not all(isinstance(key, str) for key in value):
-                raise InputError("The keys of a plan must be strings.")
-            return {key: _plain(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_plain(item) for item in value]
-    raise InputError(f"A plan holds plain values only, not a {type(value).__name__}.")
-
-
-def _dump(record: Any, indent: int | None = None) -> str:
-    separators = (",", ": ") if indent else (",", ":")
-    return json.dumps(record, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
-
-
-def _hash(record: Any) -> str:
-    return hashlib.sha256(_dump(record).encode()).hexdigest()
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(dict(pairs)) < len(pairs):
         raise CertificateError("This is not a certificate: an entry is given twice.")
@@ -412,9 +380,13 @@ def _path(value: Any) -> str:
     return value
 
 
-def _sha256(value: Any) -> str:
+def _plan_hash(plan: Mapping[str, Any] | str) -> str:
+    return _sha256(plan, "A plan") if isinstance(plan, str) else digest_of(plan)
+
+
+def _sha256(value: Any, what: str = "A file") -> str:
     if not isinstance(value, str) or len(value) != 64 or not set(value) <= set("0123456789abcdef"):
-        raise InputError("A file of a certificate is named with its SHA-256 in hex.")
+        raise InputError(f"{what} of a certificate is named with its SHA-256 in hex.")
     return value
 
 

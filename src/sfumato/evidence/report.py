@@ -141,11 +141,7 @@ def missing_from(plan: Plan, folder: Path) -> tuple[str, ...]:
     found = [
         f"{name} is missing" for name in ("run.json", "README.txt", "report.html") if not (folder / name).is_file()
     ]
-    try:
-        if Plan.read(folder / "plan.json").hash != plan.hash:
-            found.append("plan.json is another plan")
-    except InputError:
-        found.append("plan.json is missing or was changed")
+    found += _other_plan(plan, folder / "plan.json")
     found += _missing_results(plan, folder)
     certificates = sorted(folder.glob("certificate*.json"))
     if not certificates:
@@ -153,6 +149,16 @@ def missing_from(plan: Plan, folder: Path) -> tuple[str, ...]:
     found += [f"{path.name} does not hold" for path in certificates if not verify(path).ok]
     found += chain(*map(_unmet, certificates))
     return tuple(found)
+
+
+def _other_plan(plan: Plan, path: Path) -> list[str]:
+    """What is wrong with the plan in a file; nothing if it is this plan, letter by letter."""
+    try:
+        if path.read_text(encoding="utf-8") == plan.to_json():
+            return []
+        return ["plan.json is another plan"] if Plan.read(path).hash != plan.hash else []
+    except (OSError, ValueError, InputError):
+        return ["plan.json is missing or was changed"]
 
 
 def _unmet(certificate: Path) -> list[str]:

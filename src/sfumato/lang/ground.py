@@ -29,7 +29,17 @@ from sfumato.lang.vocabulary import AGGREGATES, FUNCTIONS, STATEMENT, STRUCTURAL
 from sfumato.questions.form import Place
 from sfumato.questions.registry import QUESTIONS
 
-__all__ = ["Answer", "Derivation", "collect", "derive", "first_failure", "ground"]
+__all__ = [
+    "Answer",
+    "Derivation",
+    "asked_clauses",
+    "collect",
+    "condition_of",
+    "derive",
+    "first_failure",
+    "ground",
+    "rules_of",
+]
 
 _VARIABLE = "$variable"
 #: The argument that must be a declared random variable, by predicate.
@@ -75,10 +85,10 @@ def ground(spec: Spec, facts: Sequence[Term] = (), limits: Limits = GENEROUS) ->
 
 def derive(spec: Spec, facts: Sequence[Term], meter: Meter) -> Derivation:
     """Ask every declaring clause. One that fails is named and the others are still asked."""
-    asked = [(number, clause) for number, clause in enumerate(spec.clauses) if _is_asked(clause)]
+    asked = asked_clauses(spec)
     answers: list[Answer] = []
     problems: list[Problem] = []
-    program = Program([*_program(spec, asked), *_facts(facts)], empty=_always_defined(spec), meter=meter)
+    program = Program([*rules_of(spec, asked), *_facts(facts)], empty=_always_defined(spec), meter=meter)
     for number, clause in asked:
         try:
             found = program.ask(_query(number, clause))
@@ -141,7 +151,7 @@ def first_failure(spec: Spec, clause: Clause, variable: Term, facts: Sequence[Te
     ]
     known: dict[str, Term] = {}
     try:
-        program = Program([*_program(spec, ()), *_facts(facts), *prefixes], empty=_always_defined(spec), meter=meter)
+        program = Program([*rules_of(spec, ()), *_facts(facts), *prefixes], empty=_always_defined(spec), meter=meter)
         for goal, (query, _) in zip(conditions, prefixes, strict=True):
             answers = program.ask(query)
             if not answers:
@@ -157,6 +167,11 @@ def _conjunction(conditions: Sequence[Term]) -> Term:
     return Compound(",", (first, _conjunction(rest))) if rest else first
 
 
+def asked_clauses(spec: Spec) -> list[tuple[int, Clause]]:
+    """The declaring clauses, each with its number."""
+    return [(number, clause) for number, clause in enumerate(spec.clauses) if _is_asked(clause)]
+
+
 def _is_asked(clause: Clause) -> bool:
     name = indicator(clause.head)
     return name in STRUCTURAL or name in AGGREGATES or name == f"{STATEMENT}/2"
@@ -166,7 +181,8 @@ def _query(number: int, clause: Clause) -> Compound:
     return Compound(f"${number}", variables(clause.head))
 
 
-def _program(spec: Spec, asked: Iterable[tuple[int, Clause]]) -> Iterator[tuple[Compound, Term | None]]:
+def rules_of(spec: Spec, asked: Iterable[tuple[int, Clause]]) -> Iterator[tuple[Compound, Term | None]]:
+    """What the engine is given: head and body of every clause, of what is a variable, and of what is asked."""
     for clause in spec.clauses:
         name = indicator(clause.head)
         if name not in AGGREGATES and name != f"{STATEMENT}/2":
@@ -174,10 +190,10 @@ def _program(spec: Spec, asked: Iterable[tuple[int, Clause]]) -> Iterator[tuple[
         if name == "random/1" or name in AGGREGATES:
             yield Compound(_VARIABLE, clause.head.arguments[:1]), clause.body
     for number, clause in asked:
-        yield _query(number, clause), _condition(clause)
+        yield _query(number, clause), condition_of(clause)
 
 
-def _condition(clause: Clause) -> Term | None:
+def condition_of(clause: Clause) -> Term | None:
     """The clause's body, behind the condition that its random variable is declared."""
     name = indicator(clause.head)
     bound: Term | None = None

@@ -26,7 +26,8 @@ import numpy as np
 from sfumato.errors import InputError
 from sfumato.mechanisms.bits import Bits
 from sfumato.mechanisms.exact import Enclosure, LazyUniform, bernoulli, exp_enclosure, exponential
-from sfumato.mechanisms.grid_law import GridLaw, Law, grid_law
+from sfumato.mechanisms.grid_law import Law, grid_law
+from sfumato.mechanisms.laws.law import GridLaw
 
 __all__ = ["LARGEST_SCALE", "SMALLEST_SCALE", "RealDraws", "draw", "draw_reals"]
 

@@ -4,8 +4,9 @@ In:   a Spec and its public tables.
 Out:  Network. Its size depends on the study and on the public structures, never on the number of individuals.
 Not here: nodes of one grounding (network/nodes.py), aggregates (network/gather.py), groups (network/structure.py).
 
-Lifting is sound only if nobody's variables depend on who else there is. So the first structures are grounded a second
-time with one more symbolic individual beside the first, and nothing about the first may change.
+Lifting is sound only if nobody's variables depend on who else there is. Where the form of the clauses does not show
+that (lang/alone.py), the first structures are grounded a second time with one more symbolic individual beside the
+first, and nothing about the first may change.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from sfumato.lang.alone import stand_alone
 from sfumato.lang.derivations import DpRv, Grounding, Publication
 from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import Compound, Position, Term, Variable, called, indicator, match, show, substitute
@@ -220,9 +222,11 @@ def _check_alone(spec: Spec, facts: Sequence[Term], done: _Pass, masks: Mapping[
     dataset = done.dataset
     assert dataset is not None
     assert done.symbol is not None
+    own = _facts_for(dataset, done.alike, done.symbol)
+    if stand_alone(spec, frozenset(map(indicator, own))):
+        return
     other = spec.symbolic(dataset.name, 2)
-    extra = (*_facts_for(dataset, done.alike, done.symbol), *_facts_for(dataset, done.alike, other))
-    grounding = spec.ground((*facts, *extra))
+    grounding = spec.ground((*facts, *own, *_facts_for(dataset, done.alike, other)))
     both = next((v for v in grounding.variables if mentions(v, [other]) and mentions(v, [done.symbol])), None)
     way_out = f"A variable may depend on one {dataset.adjacency.unit} alone; use an aggregate for what concerns many."
     if both is not None:

@@ -21,7 +21,8 @@ from sfumato.core.events.event import Event
 from sfumato.core.events.together import TogetherEvent
 from sfumato.errors import PrivacyParameterError
 from sfumato.mechanisms.additive import Additive
-from sfumato.plan.draw_law import DrawLaw, NoiseName, draw_law
+from sfumato.plan.draw_law import NoiseName, draw_law
+from sfumato.plan.laws.law import DrawLaw
 from sfumato.plan.sharing import Sharing, mechanism_class, sharing_from_dict
 from sfumato.questions.intervals import NoiseLaw
 

@@ -308,7 +308,7 @@ def _cheapest(
 ) -> Settled:
     found, refusals = [], []
     templates: dict[tuple[int, tuple[str, ...]], Template | None] = {}
-    for noise in _noises(requests):
+    for noise in _noises(requests, sharing):
         try:
             found.append(Settling(network, dataset, requests, noise, size, sizes, {}, templates, sharing).settle())
         except PlanError as refusal:  # what one kind of noise cannot do another may
@@ -371,14 +371,15 @@ def _called(settled: Settled) -> str:
     return "for each observer the best kind of" if settled.noise is None else settled.noise
 
 
-def _noises(requests: tuple[Request, ...]) -> list[NoiseName]:
-    """Noise that costs a pure ε keeps every kind of promise; all other needs a δ somewhere."""
+def _noises(requests: tuple[Request, ...], sharing: Sharing | None) -> list[NoiseName]:
+    """Noise that costs a pure ε keeps every kind of promise; all other needs a δ somewhere, and centres need shares."""
     # A random answer costs a pure ε.
     only_pure = any(map(_needs_epsilon, requests))
-    noises: list[NoiseName] = [law.name for law in LAWS.values() if law.pure or not only_pure]
+    drawable = [law for law in LAWS.values() if sharing is None or law.shares is not None]
+    noises = [law.name for law in drawable if law.pure or not only_pure]
     banned = forbidden_by(requests)
     pure = _has_pure(requests)
-    left: list[NoiseName] = [noise for noise in noises if noise not in banned and (pure or not draw_law(noise).pure)]
+    left = [noise for noise in noises if noise not in banned and (pure or not draw_law(noise).pure)]
     if not left:
         raise _no_noise_left(requests[0], banned) if banned else _answers_need_epsilon(requests)
     return left

@@ -7,7 +7,6 @@ Not here: deciding (plan/make.py), executing (run/study.py), explaining (evidenc
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.card import Card, Shown
 from sfumato.core import Guarantee, NoGuarantee, Pufferfish, Reach, compose
+from sfumato.core.digest import digest_of
 from sfumato.core.events.event import Event, Repeated
 from sfumato.core.records import guarantee_from_dict
 from sfumato.errors import InputError
@@ -163,8 +163,8 @@ class Plan(Shown):
 
     @cached_property
     def hash(self) -> str:
-        """Of everything the plan says; computed once."""
-        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+        """Of everything the plan says, as its certificates name it (`plan_hash`); computed once."""
+        return digest_of(self.to_dict())
 
     @property
     def datasets(self) -> tuple[str, ...]:

@@ -23,8 +23,9 @@ from sfumato.network.network import Network, Node
 from sfumato.plan.allocation import Budget, Shares, split_budget
 from sfumato.plan.difficulty import difficulties_of, floors_of, individuals, limits_of
 from sfumato.plan.draw import events_of, refinements
-from sfumato.plan.draw_law import DrawLaw, NoiseName, draw_law
+from sfumato.plan.draw_law import NoiseName, draw_law
 from sfumato.plan.individual_part import AnyDraw, IndividualPart, SamplePart, Simulated, choose_part, put_together
+from sfumato.plan.laws.law import DrawLaw
 from sfumato.plan.plan import Considered, Planned, Promise
 from sfumato.plan.planned_line import planned_line
 from sfumato.plan.readers import read_as_one

@@ -20,7 +20,7 @@ from sfumato.errors import PlanError
 from sfumato.lang.spec import Spec
 from sfumato.mechanisms.additive import Additive
 from sfumato.mechanisms.shares import Shares
-from sfumato.plan.draw_law import DrawLaw
+from sfumato.plan.laws.law import DrawLaw
 
 if TYPE_CHECKING:
     from sfumato.plan.request import Request
@@ -240,6 +240,7 @@ class Masks(Sharing):
         self, law: DrawLaw, scale: float, sensitivity: float, adjacency: Adjacency, dimension: int, seed: int | None
     ) -> Additive:
         shares = self.honest, self.centres, self.colluders
+        assert law.shares is not None  # no other law is planned over centres
         return law.shares(scale, sensitivity, adjacency, dimension, seed, *shares)
 
     def rehearsed(self, mechanism: Callable[[int], Additive], size: int) -> np.ndarray:
@@ -295,7 +296,9 @@ def sharing_from_dict(record: Mapping[str, Any] | None) -> Sharing | None:
 
 def mechanism_class(law: DrawLaw, sharing: Sharing | None) -> type[Additive]:
     """What a draw of this law is calibrated as."""
-    return law.shares if isinstance(sharing, Masks) else law.mechanism
+    if isinstance(sharing, Masks) and law.shares is not None:
+        return law.shares
+    return law.mechanism
 
 
 def centres_of(spec: Spec) -> tuple[str, ...]:

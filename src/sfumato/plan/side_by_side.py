@@ -22,6 +22,7 @@ from sfumato.lang.spec import EVERYONE
 from sfumato.network.network import Network
 from sfumato.plan.draw import events_of
 from sfumato.plan.draw_law import LAWS, NoiseName
+from sfumato.plan.laws.law import DrawLaw
 from sfumato.plan.plan import Promise
 from sfumato.plan.request import Request, is_pure
 from sfumato.plan.settle import Settled
@@ -51,9 +52,14 @@ def settle_side_by_side(
 def _classes(requests: tuple[Request, ...]) -> dict[NoiseName, tuple[Request, ...]]:
     pure = {request.observer for request in requests if is_pure(request.requirement.guarantee)}
     return {
-        law.name: tuple(request for request in requests if (request.observer in pure) == law.pure)
-        for law in sorted(LAWS.values(), key=lambda law: not law.pure)
+        _shortest(is_without_delta).name: tuple(one for one in requests if (one.observer in pure) == is_without_delta)
+        for is_without_delta in (True, False)
     }
+
+
+def _shortest(pure: bool) -> DrawLaw:
+    """Of the laws that keep a promise without δ, or of the others, the one of least noise."""
+    return min((law for law in LAWS.values() if law.pure == pure), key=lambda law: law.variance)
 
 
 def _are_banned(classes: Mapping[NoiseName, tuple[Request, ...]]) -> bool:

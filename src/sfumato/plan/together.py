@@ -58,6 +58,8 @@ def bundles_of(
 ) -> dict[str, Bundle]:
     """For every sum that is priced together with others its bundle; each bundle's sums are seen by the same people."""
     found: dict[str, Bundle] = {}
+    if not draw_law(noise).together:
+        return found
     seen: dict[frozenset[str], list[AggregateNode]] = {}
     for node in nodes:
         # With Laplace noise one individual's rows in several sums would pay the rounding of each: not put together.

@@ -7,12 +7,10 @@ Not here: what they are (their own files, here and in kinds/).
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator, Mapping
-from importlib import import_module
-from pkgutil import iter_modules
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
+from sfumato.core.discovery import found_in
 from sfumato.errors import InputError
 from sfumato.questions.kind import Kind
 from sfumato.questions.question import Question
@@ -20,25 +18,14 @@ from sfumato.questions.ways import VARIABLE, Ways
 
 __all__ = ["KINDS", "QUESTIONS", "WAYS", "kind_called", "question_from_dict"]
 
-Noun = TypeVar("Noun")
-
-
-def _found(package: str, noun: type[Noun]) -> Iterator[type[Noun]]:
-    for module in iter_modules(import_module(package).__path__):
-        if module.name != "registry":
-            for one in vars(import_module(f"{package}.{module.name}")).values():
-                if inspect.isclass(one) and issubclass(one, noun) and one is not noun and not inspect.isabstract(one):
-                    yield one
-
-
 _ALL: dict[str, type[Question]] = dict(
-    sorted({one.form.functor: one for one in _found("sfumato.questions", Question)}.items())
+    sorted({one.form.functor: one for one in found_in("sfumato.questions", Question)}.items())
 )
 #: What a study can write; others stand in for these where it says so elsewhere.
 QUESTIONS: dict[str, type[Question]] = {name: one for name, one in _ALL.items() if one.form.usages}
 #: What publish/3 may name beside a variable and a question.
 KINDS: dict[str, type[Kind]] = dict(
-    sorted({one.functor: one for one in _found("sfumato.questions.kinds", Kind)}.items())
+    sorted({one.functor: one for one in found_in("sfumato.questions.kinds", Kind)}.items())
 )
 #: By what is published: one value per individual, a sum, an answer that is drawn itself, a kind.
 WAYS: dict[str, Ways] = {

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sfumato.mechanisms.grid_law import GRID_LAWS
+
 __all__ = ["AGGREGATE", "NOISE", "VARIABLE", "Ways"]
 
 
@@ -33,7 +35,8 @@ class Ways:
         return self.numbers or f"a {self.name}"
 
 
-NOISE = {"gaussian": "Gaussian noise", "laplace": "Laplace noise"}
+#: The laws of noise for sums.
+NOISE = {name: f"{law.title} noise" for name, law in GRID_LAWS.items()}
 
 VARIABLE = Ways(
     "variable",

@@ -201,7 +201,10 @@ def _room(plan: Plan, values: Values) -> int:
 
 
 def _check_derived(plan: Plan, network: Network) -> None:
-    """A plan that was edited, or made for another study, is not run: all it claims is derived again first."""
+    """A plan that was edited, or made for another study, is not run: all it claims is derived again first.
+
+    Also of one that was planned a moment ago: what it holds can be changed in its place (tests/run/test_once.py).
+    """
     false = [finding for finding in derive(plan, network) if not finding.ok]
     if false:
         raise PlanError(
@@ -212,15 +215,10 @@ def _check_derived(plan: Plan, network: Network) -> None:
 
 def _check_certificates(plan: Plan, holds: Callable[[Certificate], bool] | None) -> None:
     """What cannot be verified is not drawn. Of acts that depend on the number of individuals nothing is known yet."""
-    acting = {act.dataset for act in plan.acts}
-    known = replace(
-        plan,
-        draws=tuple(draw for draw in plan.draws if draw.dataset not in acting),
-        promises=tuple(promise for promise in plan.promises if promise.dataset not in acting),
-        acts=(),
-    )
-    for name, certificate in (_certificates(known, {}, True) if holds is not None else {}).items():
-        if holds is not None and not holds(certificate):
+    if holds is None:
+        return
+    for name, certificate in _certificates(plan, {}, True, without={act.dataset for act in plan.acts}).items():
+        if not holds(certificate):
             raise UnprovedError(
                 f"The certificate of {name} would not verify: {certificate.guarantee.describe()} is beyond what the "
                 "verifier can compute. Ask for an ordinary ε and δ in privacy_requirement(…). Nothing was drawn and "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -156,19 +156,24 @@ def _listed(plan: Plan, dataset: str, observers: tuple[str, ...] | None) -> list
     return [one for one in own if observers is None or one.observer in observers]
 
 
-def certificates_of(plan: Plan, performed: Mapping[ActKey, Performed], publishable: bool) -> dict[str, Certificate]:
-    """One for everything drawn from a dataset, and one for each promise: of the events that were really drawn."""
+def certificates_of(
+    plan: Plan, performed: Mapping[ActKey, Performed], publishable: bool, without: Set[str] = frozenset()
+) -> dict[str, Certificate]:
+    """One for everything drawn from a dataset, and one for each promise: of the events that were really drawn.
+
+    Datasets named in `without` are left out.
+    """
     found: dict[str, Certificate] = {}
-    issue = partial(Certificate.issue, plan=plan.to_dict(), publishable=publishable)
+    issue = partial(Certificate.issue, plan=plan.hash, publishable=publishable)
 
     def issued(subject: str, drawn: _Drawn, told: Guarantee | None) -> Certificate:
         return issue(subject=subject, events=drawn.events, proofs=drawn.proofs, notes=drawn.notes, guarantee=told)
 
-    for dataset in plan.datasets:
+    for dataset in (one for one in plan.datasets if one not in without):
         drawn = _drawn(plan, performed, dataset)
         subject, told = f"{plan.study}: everything drawn from {dataset}", _told(plan, dataset, drawn.events)
         found[dataset] = issued(subject, drawn, told)
-    for promise in plan.promises:
+    for promise in (one for one in plan.promises if one.dataset not in without):
         drawn = _drawn(plan, performed, promise.dataset, promise.observers)
         if drawn.events:
             who = " and ".join(promise.observers)

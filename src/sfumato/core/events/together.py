@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -124,7 +124,7 @@ class TogetherEvent(Event):
 
     proof: ClassVar[str] = "disjoint_groups"
 
-    noise: Literal["gaussian", "laplace"]
+    noise: str
     sums: tuple[Sum, ...]
     sets: tuple[tuple[int, ...], ...]
 

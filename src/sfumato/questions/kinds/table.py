@@ -23,7 +23,11 @@ class TableKind(Kind):
     )
     ways = Ways(
         functor,
-        {**NOISE, "obfuscation": "reports of every individual that promise nothing together"},
+        {
+            "gaussian": NOISE["gaussian"],
+            "laplace": NOISE["laplace"],
+            "obfuscation": "reports of every individual that promise nothing together",
+        },
         ("sfumato.run.publish_tables",),
     )
     models = ("svm",)
