@@ -11,9 +11,9 @@ import inspect
 from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TypeVar
+from typing import Any, TypeVar
 
-__all__ = ["found_in"]
+__all__ = ["found_in", "made_in"]
 
 Noun = TypeVar("Noun")
 
@@ -24,3 +24,10 @@ def found_in(package: str, noun: type[Noun]) -> Iterator[type[Noun]]:
         for one in tuple(vars(import_module(f"{package}.{module.name}")).values()):
             if inspect.isclass(one) and issubclass(one, noun) and one is not noun and not inspect.isabstract(one):
                 yield one
+
+
+def made_in(package: str, noun: type[Noun]) -> Iterator[Noun]:
+    """One of each of these classes, which take no arguments."""
+    final: Any
+    for final in found_in(package, noun):
+        yield final()

@@ -7,7 +7,7 @@ Not here: what a law is (mechanisms/laws/law.py), drawing (sampling.py).
 
 from __future__ import annotations
 
-from sfumato.core.discovery import found_in
+from sfumato.core.discovery import made_in
 from sfumato.errors import InputError
 from sfumato.mechanisms.laws.law import GridLaw
 
@@ -16,7 +16,7 @@ __all__ = ["GRID_LAWS", "Law", "grid_law"]
 #: The name of one of GRID_LAWS.
 Law = str
 
-GRID_LAWS: dict[str, GridLaw] = {law.name: law() for law in found_in("sfumato.mechanisms.laws", GridLaw)}
+GRID_LAWS: dict[str, GridLaw] = {law.name: law for law in made_in("sfumato.mechanisms.laws", GridLaw)}
 
 
 def grid_law(name: str) -> GridLaw:

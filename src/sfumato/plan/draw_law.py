@@ -7,7 +7,7 @@ Not here: what a law is (plan/laws/law.py), one draw (plan/draw.py), the noise i
 
 from __future__ import annotations
 
-from sfumato.core.discovery import found_in
+from sfumato.core.discovery import made_in
 from sfumato.plan.laws.law import DrawLaw
 
 __all__ = ["LAWS", "NoiseName", "draw_law"]
@@ -15,7 +15,7 @@ __all__ = ["LAWS", "NoiseName", "draw_law"]
 #: The name of one of LAWS.
 NoiseName = str
 
-LAWS: dict[str, DrawLaw] = {law.name: law() for law in found_in("sfumato.plan.laws", DrawLaw)}
+LAWS: dict[str, DrawLaw] = {law.name: law for law in made_in("sfumato.plan.laws", DrawLaw)}
 
 
 def draw_law(name: str) -> DrawLaw:

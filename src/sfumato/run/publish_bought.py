@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from sfumato.core import Adjacency, Guarantee
 from sfumato.core.domain import Interval
-from sfumato.mechanisms import Gaussian, Laplace
+from sfumato.mechanisms.additive import IndependentNoise
 from sfumato.mechanisms.elsewhere import Elsewhere
 from sfumato.plan.act import Act
 from sfumato.plan.draw_law import DrawLaw
@@ -110,18 +110,18 @@ class _Drawing:
         self._elsewhere = source if isinstance(source, Elsewhere) else None
         self._seed = None if isinstance(source, Elsewhere) else source
 
-    def __call__(self, noise: Gaussian | Laplace, exact: np.ndarray) -> np.ndarray:
+    def __call__(self, noise: IndependentNoise, exact: np.ndarray) -> np.ndarray:
         if self._elsewhere is not None:
             return self._elsewhere([noise], [np.asarray(exact, dtype=np.float64)])[0]
         seeded = dataclasses.replace(noise, random_state=self._seed)
         self._seed = None if self._seed is None else self._seed + 1
         return seeded(exact)
 
-    def wider(self, noise: Gaussian | Laplace) -> float:
+    def wider(self, noise: IndependentNoise) -> float:
         """How many times the deviation of what was drawn is that of the noise: who feared absences drew more."""
         return 1.0 if self._elsewhere is None else self._elsewhere.deviation(noise) / math.sqrt(noise.error())
 
-    def records(self, noise: Gaussian | Laplace, own: int) -> int:
+    def records(self, noise: IndependentNoise, own: int) -> int:
         """How many rows the second draw is of."""
         return own if self._elsewhere is None else self._elsewhere.records_of(noise)
 
@@ -136,9 +136,7 @@ def _question(question: Any) -> Bought:
     return question
 
 
-def _noises(
-    question: Bought, guarantee: Guarantee, adjacency: Adjacency
-) -> tuple[Gaussian | Laplace, Gaussian | Laplace]:
+def _noises(question: Bought, guarantee: Guarantee, adjacency: Adjacency) -> tuple[IndependentNoise, IndependentNoise]:
     """On the counts of powers, and on the clipped numbers over what one individual moves them by."""
     law, size = law_for(guarantee), question.powers
     numbers = question.between(0.0, 1.0).drawn_size(law.pure)
@@ -154,6 +152,6 @@ def _moved(question: Bought, low: float, high: float, law: DrawLaw) -> float:
     return law.sensitivity(question.between(low, high).moves())
 
 
-def _threshold(question: Bought, noise: Gaussian | Laplace, law: DrawLaw) -> float:
+def _threshold(question: Bought, noise: IndependentNoise, law: DrawLaw) -> float:
     """What none of the empty powers reaches, but with a small chance."""
     return noise.scale * -float(law.quantile(np.array(_WRONG / question.powers)))

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.core import Adjacency, Event, Guarantee
-from sfumato.mechanisms import Gaussian, Laplace
+from sfumato.mechanisms.additive import IndependentNoise
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Seen
 from sfumato.plan.strategy import Prediction
@@ -125,7 +125,7 @@ def _question(act: Act) -> Quantiles:
     return question
 
 
-def _noise(question: Quantiles, guarantee: Guarantee, adjacency: Adjacency) -> tuple[Gaussian | Laplace, NoiseLaw]:
+def _noise(question: Quantiles, guarantee: Guarantee, adjacency: Adjacency) -> tuple[IndependentNoise, NoiseLaw]:
     """What is added to the cumulative counts, and its law in one of them."""
     law, size = law_for(guarantee), question.dimension
     noise = law.mechanism.for_guarantee(guarantee, law.sensitivity(question.moves()), adjacency, dimension=size)
