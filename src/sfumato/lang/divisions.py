@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause, goals
-from sfumato.lang.spec import Dataset, PrivacyRequirement
+from sfumato.lang.spec import EVERYONE, Dataset, PrivacyRequirement
 from sfumato.lang.term import Compound, Position, Term, indicator, show
 from sfumato.lang.whose import Division
 
@@ -55,6 +55,7 @@ def divided(
         wholes.append(whole)
         parts += [Division(one.name, whole.name, _condition(one), one.position) for one in family]
     where = {part.name: part for part in parts}
+    problems += _seen_by_all(requirements, where)
     moved = tuple(_moved(one, where) for one in requirements)
     return Divided(tuple(wholes), tuple(parts), moved, tuple(problems))
 
@@ -84,6 +85,21 @@ def _moved(requirement: PrivacyRequirement, parts: Mapping[str, Division]) -> Pr
         return requirement
     observer = f"{requirement.observer} ({part.name})"
     return replace(requirement, observer=observer, dataset=part.whole, division=part.name)
+
+
+def _seen_by_all(requirements: Sequence[PrivacyRequirement], parts: Mapping[str, Division]) -> Iterator[Problem]:
+    """What everyone sees of a part each other observer of it sees too, and nobody would count it for them."""
+    for one in requirements:
+        others = {other.observer for other in requirements if other.dataset == one.dataset} - {EVERYONE}
+        if one.observer == EVERYONE and one.dataset in parts and others:
+            yield Problem(
+                "error",
+                "parts",
+                f"what everyone sees of {one.dataset} {' and '.join(sorted(others))} sees too, and of parts of "
+                "the same people each observer's promise is counted by itself",
+                one.position or Position("study", 1, 1),
+                way_out="Name who sees it, as in openness(public), instead of everyone; or declare one dataset.",
+            )
 
 
 def _families(datasets: Sequence[Dataset]) -> list[list[Dataset]]:

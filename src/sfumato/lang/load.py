@@ -26,6 +26,7 @@ from sfumato.lang.reader import LONGEST_TEXT, Clause, goals, read
 from sfumato.lang.safety import check_safety
 from sfumato.lang.short import written_out
 from sfumato.lang.spec import Spec
+from sfumato.lang.step_views import views_over_steps
 from sfumato.lang.steps import shared_out, unfolded
 from sfumato.lang.structure import check_structure
 from sfumato.lang.term import Compound, ListTerm, Position, indicator
@@ -91,6 +92,8 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
     parted = divided(declared.datasets, declared.requirements, clauses)
     found += parted.problems
     declared.datasets, declared.requirements = list(parted.datasets), list(parted.requirements)
+    if steps:
+        found += views_over_steps(declared.requirements, declared.collusions, steps, every)
     if at is not None:
         declared.requirements, complaints = shared_out(declared.requirements, steps, every)
         found += complaints

@@ -27,7 +27,7 @@ from sfumato.questions.registry import QUESTIONS
 if TYPE_CHECKING:
     from sfumato.lang.spec import PrivacyRequirement
 
-__all__ = ["Step", "shared_out", "unfolded"]
+__all__ = ["Step", "shared_out", "steps_of", "unfolded"]
 
 _LASTING = ("reveal/2", "observe/2", "forget/1", "forget/2")
 #: The place of a publication's name in what shows something, and in what is wished of it.
@@ -109,16 +109,13 @@ def _same(published: Term | None, name: Term) -> bool:
 def shared_out(
     requirements: Iterable[PrivacyRequirement], steps: Sequence[Step], clauses: Sequence[Clause]
 ) -> tuple[list[PrivacyRequirement], list[Problem]]:
-    """Every requirement with its share of one step: as many as publish something under it. What cannot be shared is "
-    "said."""
-    numbers = sorted({step.number for step in steps})
-    naming = [clause for clause in clauses if indicator(clause.head) in _NAMED]
-    shown = {number: _shown_at(naming, steps, number) for number in numbers}
+    """Every requirement with its share of one step: as many as publish something under it; and what cannot be
+    shared."""
     statistics = not any(_is_act(clause) for clause in clauses)
     found: list[PrivacyRequirement] = []
     problems: list[Problem] = []
     for one in requirements:
-        shares = sum(any(match(_requirement(c), one.name) is not None for c in shown[n]) for n in numbers)
+        shares = len(steps_of(one, steps, clauses))
         try:
             share = share_of(one.guarantee, shares, statistics)
         except InputError as error:
@@ -126,6 +123,12 @@ def shared_out(
             share = one.guarantee
         found.append(replace(one, guarantee=share, whole=one.guarantee, shares=shares))
     return found, problems
+
+
+def steps_of(requirement: PrivacyRequirement, steps: Sequence[Step], clauses: Sequence[Clause]) -> frozenset[int]:
+    """The numbers of the steps that publish something under a requirement."""
+    own = [c for c in clauses if indicator(c.head) in _NAMED and match(_requirement(c), requirement.name) is not None]
+    return frozenset(step.number for step in steps if any(_shown(clause, steps, step.number) for clause in own))
 
 
 def _unshared(requirement: PrivacyRequirement, error: InputError) -> Problem:

@@ -27,6 +27,7 @@ from sfumato.plan.individual_part import AnyDraw
 from sfumato.plan.linear.individual import LinearDraw
 from sfumato.plan.plan import Plan, Promise
 from sfumato.plan.reached import reached
+from sfumato.plan.readers import read_as_one
 from sfumato.plan.request import Request, as_acted, asked_of, requests_of, sample_answers, sums_behind, template_of
 from sfumato.plan.settle import ARITHMETIC
 from sfumato.plan.shared_act import act_sharing
@@ -203,10 +204,26 @@ def _acts(plan: Plan, network: Network, requests: Sequence[Request]) -> Iterator
     settled = sorted(_shown(plan))
     if wanted or settled:
         yield _found("acts", settled == wanted, "one for every table, model and channel")
+    readers = _readers(network, requests)
     for act in plan.acts:
-        fine = follows_study(act, network)
+        shown = readers.get((act.dataset, act.name, act.observers[0])) if act.observers else None
+        fine = follows_study(act, network) and set(act.observers) == shown
         within = not act.events or compose(act.events).implies(act.guarantee) is True
         yield _found(f"{act.readers}: {act.name}", fine and within, "it reads what the study says")
+
+
+def _readers(network: Network, requests: Sequence[Request]) -> dict[tuple[str, str, str], set[str]]:
+    """By dataset, name and observer: with whom an observer shares the act of that name."""
+    found: dict[tuple[str, str, str], set[str]] = {}
+    for dataset in {request.requirement.dataset for request in requests}:
+        own = [request for request in requests if request.requirement.dataset == dataset]
+        readers = read_as_one(network, own)
+        for request in own:
+            same = [one for one in own if one.name == request.name and one.is_act]
+            found[dataset, request.name, request.observer] = {
+                one.observer for one in same if readers[one.observer] == readers[request.observer]
+            }
+    return found
 
 
 def _held(cost: Guarantee | None, asked: list[Guarantee]) -> Guarantee:

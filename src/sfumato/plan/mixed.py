@@ -150,7 +150,13 @@ class Mixing:
         acting = {reader for reader, _ in self.wanted}
         present = set(self.requirements)
         found = [frozenset(collusion.observers) & present for collusion in self.network.spec.collusions]
-        return [group for group in found if len(group) > 1 and acting & {self.readers[one] for one in group}]
+        acted = [group for group in found if len(group) > 1 and acting & {self.readers[one] for one in group}]
+        return list(dict.fromkeys(acted))
+
+    @cached_property
+    def declared(self) -> list[set[str]]:
+        """Who colludes, of those that see anything: no promise is asked for of those of them with statistics alone."""
+        return [set(collusion.observers) & self.requirements.keys() for collusion in self.network.spec.collusions]
 
     def loosest(self, group: frozenset[str]) -> str:
         """The member whose own requirement is the group's."""
@@ -316,7 +322,8 @@ class Mixing:
             name = f"collude: no more than {loosest} alone"
             promises.append(self._promise(shown, tuple(sorted(group)), name, asked, loosest))
         known = {promise.observers for promise in promises}
-        return (*promises, *(promise for observers, promise in settled.items() if observers not in known))
+        rest = [promise for observers, promise in settled.items() if observers not in known]
+        return (*promises, *(one for one in rest if len(one.observers) == 1 or set(one.observers) in self.declared))
 
     def _promise(self, shown: Plan, observers: tuple[str, ...], name: str, asked: Guarantee, whose: str) -> Promise:
         kept = compose(shown.events(self.dataset, observers))

@@ -7,7 +7,8 @@ Proof: docs/proofs/portions.md
 
 What one observer may learn another one with the same promise may learn too. So where both ask for the same, one act is
 shown to both, in place of one for each, which would cost twice. Colluders with one promise see everything of each other
-and are promised what one of them alone is: what any of them asks for is drawn once, for all.
+and are promised what one of them alone is: what any of them asks for is drawn once, for all. Who is shown values of
+single individuals, whose cuts follow from what else is asked for, is planned by itself.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ def read_as_one(network: Network, requests: Sequence[Request]) -> dict[str, str]
         asked.setdefault(request.observer, {})[request.name] = request
     if EVERYONE in asked:  # what everyone sees counts for each of the others
         return {observer: observer for observer in asked}
+    alone = {request.observer for request in requests if request.of_individuals}
     found: dict[str, str] = {}
     for observer in asked:
-        first = (one for one in found if found[one] == one)
+        first = () if observer in alone else [one for one in found if found[one] == one and one not in alone]
         found[observer] = next((one for one in first if _is_one(network, asked, observer, _with(found, one))), observer)
     return found
 

@@ -103,10 +103,8 @@ class Settling:
 
     @cached_property
     def readers(self) -> dict[str, str]:
-        """Of every observer the one whose shares it has. Values of single individuals are shown to each by itself."""
-        found = read_as_one(self.network, self.requests)
-        alone = {found[request.observer] for request in self.requests if request.of_individuals}
-        return {observer: observer if reader in alone else reader for observer, reader in found.items()}
+        """Of every observer the one whose shares it has."""
+        return read_as_one(self.network, self.requests)
 
     @cached_property
     def asked(self) -> dict[str, tuple[Request, ...]]:
@@ -142,7 +140,7 @@ class Settling:
         present = set(self.guarantees)
         found = [frozenset(collusion.observers) & present for collusion in self.network.spec.collusions]
         public = present & {EVERYONE}
-        return [group | public for group in found if len(group) > 1]
+        return list(dict.fromkeys(group | public for group in found if len(group) > 1))
 
     @cached_property
     def aggregates(self) -> dict[str, AggregateNode]:

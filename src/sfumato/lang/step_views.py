@@ -1,0 +1,84 @@
+"""Who sees several steps of a study together: colluders, and everybody who sees what everyone sees.
+
+In:   requirements, who colludes, the steps, every clause of the study.
+Out:  what is wrong: a promise to several observers together that no step's plan would know of.
+Not here: shares of a promise (lang/shares.py), what they see at one step (plan/settle.py).
+Proof: docs/proofs/time_steps.md
+
+Every step is planned by itself, with those who are shown something then. So of a group that colludes one member has to
+be there at each of its steps, with the largest share: then the group sees at most that one's share each time, and its
+whole promise in all. What everyone sees counts for each other observer, who has to be there when it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from sfumato.core import Guarantee
+from sfumato.errors import InputError
+from sfumato.lang.problem import Problem
+from sfumato.lang.reader import Clause
+from sfumato.lang.spec import EVERYONE, Collusion, PrivacyRequirement
+from sfumato.lang.steps import Step, shared_out, steps_of
+from sfumato.lang.term import Position
+
+__all__ = ["views_over_steps"]
+
+#: What an observer is promised of one dataset at a step, and the steps it is shown something of it.
+_Shown = Mapping[str, tuple[Guarantee, frozenset[int]]]
+
+
+def views_over_steps(
+    requirements: Sequence[PrivacyRequirement],
+    collusions: Iterable[Collusion],
+    steps: Sequence[Step],
+    clauses: Sequence[Clause],
+) -> Iterator[Problem]:
+    """What several observers would see together beyond the promise to them, because it is shown at different steps."""
+    wholes = [_as_a_whole(one) for one in requirements]
+    shares, _ = shared_out(wholes, steps, clauses)
+    for dataset in dict.fromkeys(one.dataset for one in wholes):
+        own = [(one, steps_of(one, steps, clauses)) for one in shares if one.dataset == dataset]
+        shown: _Shown = {one.observer: (one.guarantee, numbers) for one, numbers in own if numbers}
+        for group in collusions:
+            members = {who: shown[who] for who in sorted(group.observers & shown.keys())}
+            if len(members) > 1 and not any(_leads(who, members) for who in members):
+                yield _problem(f"{' and '.join(members)} collude", members, group.position)
+        for who in sorted(shown.keys() - {EVERYONE}):
+            if EVERYONE in shown and not shown[EVERYONE][1] <= shown[who][1]:
+                members = {EVERYONE: shown[EVERYONE], who: shown[who]}
+                yield _problem(f"what everyone sees {who} sees too", members, _place(own))
+
+
+def _as_a_whole(requirement: PrivacyRequirement) -> PrivacyRequirement:
+    return requirement if requirement.whole is None else replace(requirement, guarantee=requirement.whole, whole=None)
+
+
+def _leads(who: str, members: _Shown) -> bool:
+    """Whether the others are shown nothing without this one, and have no larger share."""
+    share, numbers = members[who]
+    return all(others <= numbers and _is_within(other, share) for other, others in members.values())
+
+
+def _is_within(share: Guarantee, other: Guarantee) -> bool:
+    try:
+        return share == other or share.implies(other) is True
+    except InputError:  # promises of different kinds are no shares of each other
+        return False
+
+
+def _place(own: Iterable[tuple[PrivacyRequirement, frozenset[int]]]) -> Position | None:
+    return next((one.position for one, _ in own if one.observer == EVERYONE), None)
+
+
+def _problem(said: str, members: _Shown, position: Position | None) -> Problem:
+    times = "; ".join(f"{who} at {', '.join(map(str, sorted(numbers)))}" for who, (_, numbers) in members.items())
+    return Problem(
+        "error",
+        "step",
+        f"{said}, each step is planned with those who are shown something then, and no promise to one of them covers "
+        f"what they see in all ({times})",
+        position or Position("study", 1, 1),
+        way_out="Publish at the same steps what is for them, with one promise; or make them one observer.",
+    )
