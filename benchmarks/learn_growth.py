@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.learn import PrivateLogisticRegression, PrivateSVC
 from sfumato.learn.stream import fit_by_sums
-from sfumato.learn.stream_sums import Statistic
+from sfumato.learn.stream_sums import SumOfRows
 from sfumato.run.engine.engine import Total
 
 WIDTH, NOISE, BLOCK = 119, 0.3, 8192
@@ -46,7 +46,7 @@ class Blocks:
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         return ((matrix / 32, codes) for matrix, codes in self._blocks)
 
-    def total(self, statistic: Statistic) -> list[np.ndarray]:
+    def total(self, statistic: SumOfRows) -> list[np.ndarray]:
         self.passes += 1
         result = None
         for matrix, codes in self:

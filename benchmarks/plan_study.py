@@ -23,7 +23,7 @@ from sfumato.plan.make import make_plan
 from sfumato.plan.plan import Plan
 from sfumato.plan.request import requests_of
 from sfumato.run.generate import generated_tables
-from sfumato.run.study import _Drawn, _View
+from sfumato.run.view import Draws, View
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 STUDIES = ("oncology/study.pl", "linear_query/study.pl", "university/study.pl")
@@ -75,14 +75,14 @@ def views(plan: Plan, values, observer: str, trials: int) -> np.ndarray:
     """Everything the observer sees about the first person and about all, as numbers, many times."""
     network = plan.network
     assert network is not None
-    levels = {(r.name, r.observer): r.level for r in requests_of(network)}
+    requests = {(r.name, r.observer): r for r in requests_of(network)}
     rows = []
     for _ in range(trials):
-        view, seen = _View(plan, network, values, _Drawn(None), observer), []
+        view, seen = View(plan, network, values, Draws(None), observer), []
         for planned in plan.publications:
             if planned.observer != observer:
                 continue
-            table = view.published(planned, levels[planned.name, observer]).values
+            table = view.published(planned, requests[planned.name, observer]).values
             if "value" in table.column_names:
                 seen += table["value"].to_pylist()
             else:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -146,3 +150,23 @@ agreed = plan_round("a round", new_centres(["east", "west"])[0], sums, [promise]
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=110
     ).stdout
     modules_after(f"import json\nfrom sfumato.centres.round import Round\nRound.from_dict(json.loads({record!r}))")
+
+
+def _asked(path: Path) -> Iterator[tuple[str, str]]:
+    """What a file takes from the package, by module and name."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sfumato":
+            yield from ((str(node.module), one.name) for one in node.names)
+
+
+def _is_there(module: str, name: str) -> bool:
+    return hasattr(import_module(module), name) or find_spec(f"{module}.{name}") is not None
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "papers", "tests"])
+def test_what_is_taken_from_the_package_is_there(folder):
+    """Also by what no test runs: a benchmark, a law at night. Files of a recipe take from what the recipe adds."""
+    root = Path(__file__).parents[1]
+    files = [path for path in (root / folder).rglob("*.py") if "recipes" not in path.parts]
+    gone = [(path.name, *asked) for path in files for asked in _asked(path) if not _is_there(*asked)]
+    assert gone == []

@@ -219,3 +219,21 @@ def test_what_is_not_known_of_owners_is_refused(old, new, said):
 def test_what_one_thing_may_cost():
     assert for_one_of(PureDP(1.0), 4).epsilon(0.0) == pytest.approx(0.25)
     assert for_one_of(ApproxDP(1.0, 1e-6), 3).mu == pytest.approx(0.2367 / 3, rel=1e-3)
+
+
+@pytest.mark.parametrize(("patients", "doctors"), [("gdp(100)", "gdp(1)"), ("gdp(1)", "gdp(2)"), ("dp(100)", "dp(1)")])
+@pytest.mark.parametrize("last", [2, 9])
+def test_steps_together_keep_the_promise_to_every_owner(patients, doctors, last):
+    """Also to the owner whose requirement no publication names; brute over all draws, with one owner's things moved."""
+    data = tables(np.random.default_rng(7))
+    most = {name: int(np.bincount(data["who"][name].to_numpy()).max()) for name in ("patient", "doctor")}
+    steps = "".join(f"step({at}, publish(total)). " for at in range(1, last + 1)) + "step(1, publish(average))."
+    text = STUDY.format(patients=patients, doctors=doctors) + steps
+    draws = [
+        draw for at in range(1, last + 1) for draw in make_plan(load(text, at=at), data, sizes={"visit": 30}).draws
+    ]
+    for owner, promise in (("patient", patients), ("doctor", doctors)):
+        kind, _, number = promise.rstrip(")").partition("(")
+        moved = [draw.sensitivity * most[owner] / draw.scale for draw in draws]
+        seen = sum(moved) if kind == "dp" else sum(one**2 for one in moved) ** 0.5
+        assert seen <= float(number) * (1 + 1e-9)

@@ -38,6 +38,9 @@ def study(seed: int) -> tuple[str, dict[str, float], list[set[str]]]:
             what = source.choice(SHOWN[:-1] if who == "everyone" or "everyone" in observers else SHOWN)
             lines += [f"publish(p{who}{place}, {what}, {named[who]}).", f"step({step}, publish(p{who}{place}))."]
     people = [who for who in observers if who != "everyone"]
+    if source.random() < 0.15:  # a second promise to somebody adds up
+        lines += [f"privacy_requirement(more({people[0]}), d, dp(1)).", f"publish(pm, m, more({people[0]}))."]
+        lines += [f"step({source.choice([1, 2, 3])}, publish(pm))."]
     groups = [set(source.sample(people, 2))] if source.random() < 0.7 else []
     lines += [f"collude([{', '.join(sorted(group))}])." for group in groups]
     return HEAD + "\n".join(lines), promised, groups

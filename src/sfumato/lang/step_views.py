@@ -7,7 +7,8 @@ Proof: docs/proofs/time_steps.md
 
 Every step is planned by itself, with those who are shown something then. So of a group that colludes one member has to
 be there at each of its steps, with the largest share: then the group sees at most that one's share each time, and its
-whole promise in all. What everyone sees counts for each other observer, who has to be there when it is shown.
+whole promise in all. One observer has one promise about a dataset, since two would add up. What everyone sees counts
+for each other observer, who has to be there when it is shown.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause
 from sfumato.lang.spec import EVERYONE, Collusion, PrivacyRequirement
 from sfumato.lang.steps import Step, shared_out, steps_of
-from sfumato.lang.term import Position
+from sfumato.lang.term import Position, Term, show
 
 __all__ = ["views_over_steps"]
 
@@ -38,17 +39,53 @@ def views_over_steps(
     """What several observers would see together beyond the promise to them, because it is shown at different steps."""
     wholes = [_as_a_whole(one) for one in requirements]
     shares, _ = shared_out(wholes, steps, clauses)
-    for dataset in dict.fromkeys(one.dataset for one in wholes):
-        own = [(one, steps_of(one, steps, clauses)) for one in shares if one.dataset == dataset]
-        shown: _Shown = {one.observer: (one.guarantee, numbers) for one, numbers in own if numbers}
-        for group in collusions:
-            members = {who: shown[who] for who in sorted(group.observers & shown.keys())}
-            if len(members) > 1 and not any(_leads(who, members) for who in members):
-                yield _problem(f"{' and '.join(members)} collude", members, group.position)
-        for who in sorted(shown.keys() - {EVERYONE}):
-            if EVERYONE in shown and not shown[EVERYONE][1] <= shown[who][1]:
-                members = {EVERYONE: shown[EVERYONE], who: shown[who]}
-                yield _problem(f"what everyone sees {who} sees too", members, _place(own))
+    times = {one.name: steps_of(one, steps, clauses) for one in wholes}
+    for dataset in dict.fromkeys(one.dataset for one in shares):
+        own = [one for one in shares if one.dataset == dataset]
+        yield from _twice(own, times)
+        for owner in dict.fromkeys(one.owner for one in own):
+            yield from _together(own, [one for one in own if one.owner == owner], times, collusions)
+
+
+_Times = Mapping[Term, frozenset[int]]
+
+
+def _twice(own: Sequence[PrivacyRequirement], times: _Times) -> Iterator[Problem]:
+    """Two promises to one observer about the same people: what is shown under both adds up, at whichever steps."""
+    first: dict[tuple[str, str | None], PrivacyRequirement] = {}
+    for one in own:
+        other = first.setdefault((one.observer, one.owner), one) if times[one.name] else one
+        if other is not one:
+            yield Problem(
+                "error",
+                "step",
+                f"{one.observer} has two requirements on {one.dataset}, {show(other.name)} and {show(one.name)}, and "
+                "sees what both publish, at whichever steps",
+                one.position or Position("study", 1, 1),
+                way_out="Put all of it under one requirement, whose promise is shared out over the steps.",
+            )
+
+
+def _together(
+    everybody: Sequence[PrivacyRequirement],
+    own: Sequence[PrivacyRequirement],
+    times: _Times,
+    collusions: Iterable[Collusion],
+) -> Iterator[Problem]:
+    """Those who see something of one dataset together, at steps that no promise to one of them covers."""
+    seen: dict[str, frozenset[int]] = {}
+    for one in everybody:  # whatever it is shown by: promises to several owners bind all of it
+        seen[one.observer] = seen.get(one.observer, frozenset()) | times[one.name]
+    shown: _Shown = {one.observer: (one.guarantee, seen[one.observer]) for one in own if seen[one.observer]}
+    for group in collusions:
+        members = {who: shown[who] for who in sorted(group.observers & shown.keys())}
+        if len(members) > 1 and not any(_leads(who, members) for who in members):
+            yield _problem(f"{' and '.join(members)} collude", members, group.position)
+    for who in sorted(shown.keys() - {EVERYONE}):
+        if EVERYONE in shown and not shown[EVERYONE][1] <= shown[who][1]:
+            members = {EVERYONE: shown[EVERYONE], who: shown[who]}
+            place = next((one.position for one in own if one.observer == EVERYONE), None)
+            yield _problem(f"what everyone sees {who} sees too", members, place)
 
 
 def _as_a_whole(requirement: PrivacyRequirement) -> PrivacyRequirement:
@@ -66,10 +103,6 @@ def _is_within(share: Guarantee, other: Guarantee) -> bool:
         return share == other or share.implies(other) is True
     except InputError:  # promises of different kinds are no shares of each other
         return False
-
-
-def _place(own: Iterable[tuple[PrivacyRequirement, frozenset[int]]]) -> Position | None:
-    return next((one.position for one, _ in own if one.observer == EVERYONE), None)
 
 
 def _problem(said: str, members: _Shown, position: Position | None) -> Problem:

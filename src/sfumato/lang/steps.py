@@ -114,8 +114,11 @@ def shared_out(
     statistics = not any(_is_act(clause) for clause in clauses)
     found: list[PrivacyRequirement] = []
     problems: list[Problem] = []
-    for one in requirements:
-        shares = len(steps_of(one, steps, clauses))
+    given = list(requirements)
+    for one in given:
+        # Promises to several owners of the same things bind whatever is shown of these, by whichever name.
+        alike = [other for other in given if (other.observer, other.dataset) == (one.observer, one.dataset)]
+        shares = len(frozenset[int]().union(*(steps_of(other, steps, clauses) for other in alike)))
         try:
             share = share_of(one.guarantee, shares, statistics)
         except InputError as error:

@@ -117,8 +117,8 @@ def _refuse(plan: Plan, step: int, earlier: Sequence[Released], ledger: Ledger) 
         )
         raise LedgerError(
             f"Step {latest.step} of {plan.study} {done}, and step {step} is asked for: {why}. For the same release use "
-            f"--resume with its folder; for a new one write step({latest.step + 1}, publish(Name)) under a requirement "
-            "of its own. Nothing was drawn and nothing was spent."
+            "--resume with its folder; for a new one write a study of its own, whose promise adds to this one: the "
+            "ledger counts both. Nothing was drawn and nothing was spent."
         )
     for one in earlier:
         _check_shares(plan, one)
@@ -130,7 +130,8 @@ def _check_shares(plan: Plan, earlier: Released) -> None:
         raise LedgerError(
             f"When step {earlier.step} of {plan.study} was released, a promise was shared out over another number of "
             "steps than the study has now: the shares would add up to more than the promise. Publish the new step "
-            "under a requirement of its own. Nothing was drawn and nothing was spent."
+            "in a study of its own, whose promise adds to this one: the ledger counts both. Nothing was drawn and "
+            "nothing was spent."
         )
 
 
