@@ -51,6 +51,7 @@ RELATED = [
     "random(y(P)) :- p(P). depends(y(P), [x(Q)], x(Q)) :- p(Q).",
     "mean(m, x(P), p(P)) :- p(Q).",
     "pair(P, Q) :- p(P), p(Q). random(y(P)) :- pair(P, P).",
+    "random(y(P)) :- p(P), other(P). other(_) :- p(_).",
 ]
 
 

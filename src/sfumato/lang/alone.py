@@ -59,4 +59,6 @@ def _is_of_one(head: Compound, body: tuple[Term, ...], personal: Set[str]) -> bo
     asking = _asking(body, personal)
     if not asking:
         return True
-    return len(variables(ListTerm((head, *body)))) == 1 and all(variables(term) for term in (head, *asking))
+    found = [one.name for one in variables(ListTerm((head, *body)))]
+    # Every _ is another variable.
+    return len(found) == 1 and found != ["_"] and all(variables(term) for term in (head, *asking))

@@ -66,6 +66,8 @@ _MOMENTS = frozenset(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"
 _MOMENTS |= {"VARCHAR", "NULL", TEXT}
 #: What a column of booleans holds as words, however a file of text writes them.
 _BOOLEANS = frozenset(("false", "true"))
+#: What is cut off at the ends of a word for a truth value.
+_BLANKS = "' ' || chr(9) || chr(10) || chr(13) || chr(160)"
 #: Whole numbers beyond this are compared as text: as floats some of them are equal.
 _EXACT = 2**53
 
@@ -255,7 +257,8 @@ def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str
     _check_type(node, raw, kind, words if domain.scalar == "str" else _NUMBERS, need)
     compared = f"{raw}::VARCHAR" if domain.scalar == "str" else _as_number(raw, kind)
     if truths:  # 1 and 0 too, as SQLite writes them
-        compared = f"coalesce(TRY_CAST({compared} AS BOOLEAN)::VARCHAR, lower({compared}))"
+        word = f"trim({compared}, {_BLANKS})"
+        compared = f"coalesce(TRY_CAST({word} AS BOOLEAN)::VARCHAR, lower({word}))"
     if domain.scalar == "str":
         return _placed_word(domain, raw, compared)
     unlisted = "NULL" if domain.unknown is None else str(domain.values.index(domain.unknown))
