@@ -16,12 +16,13 @@ import pytest
 from laws.test_truth import arrow_tables
 from laws.truth import make_case
 from sfumato.core import Adjacency, PureDP
-from sfumato.errors import PlanError
+from sfumato.errors import InputError, PlanError
 from sfumato.evidence.verify_plan import verify_folder
 from sfumato.ledger.ledger import Ledger
 from sfumato.plan import derive as derive_module
 from sfumato.plan.derive import derive
 from sfumato.plan.draw import Draw
+from sfumato.plan.draw_law import draw_law
 from sfumato.plan.plan import Plan
 from sfumato.run.planning import make_plan
 from sfumato.run.study import run_plan
@@ -187,3 +188,9 @@ def test_the_law_finds_a_derivation_that_looks_only_at_what_is_there(monkeypatch
     monkeypatch.setattr(derive_module, "_answers", lambda *given: iter(()))
     monkeypatch.setattr(derive_module, "_same_cost", lambda stated, cost: True)
     assert "draw 1 removed" in accepted(make_plan(HEAD + QUESTIONS["a level beside a sum"]))
+
+
+@pytest.mark.parametrize("name", ["cauchy", "", None, 1, ["laplace"]])
+def test_a_law_of_noise_that_is_none_ends_in_words(name):
+    with pytest.raises(InputError, match="laplace"):
+        draw_law(name)
