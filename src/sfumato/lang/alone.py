@@ -32,13 +32,17 @@ def stand_alone(spec: Spec, told: Set[str]) -> bool:
     asked = asked_clauses(spec)
     rules = [(head, goals(body)) for head, body in rules_of(spec, asked)]
     defined = {*told, *spec.table_predicates, *(indicator(head) for head, _ in rules)}
-    if not all(isinstance(goal, Compound) and indicator(goal) in defined for _, body in rules for goal in body):
+    if not all(_is_plain(goal, defined) for _, body in rules for goal in body):
         return False
     personal = _reached(rules, told)
-    declared = ((clause, goals(condition_of(clause))) for _, clause in asked)
-    return all(_is_of_one(head, body, personal) for head, body in rules) and all(
-        variables(clause.head.arguments[0]) for clause, body in declared if _asking(body, personal)
-    )
+    declared = [clause for _, clause in asked if _asking(goals(condition_of(clause)), personal)]
+    named = all(variables(clause.head.arguments[0]) for clause in declared)
+    return named and all(_is_of_one(head, body, personal) for head, body in rules)
+
+
+def _is_plain(goal: Term, defined: Set[str]) -> bool:
+    """Whether a goal calls a predicate of the study: no negation, no comparison, nothing that collects."""
+    return isinstance(goal, Compound) and indicator(goal) in defined
 
 
 def _reached(rules: Sequence[Rule], told: Set[str]) -> Set[str]:

@@ -13,7 +13,7 @@ for each other observer, who has to be there when it is shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sfumato.core import Guarantee
@@ -32,7 +32,7 @@ _Shown = Mapping[str, tuple[Guarantee, frozenset[int]]]
 
 def views_over_steps(
     requirements: Sequence[PrivacyRequirement],
-    collusions: Iterable[Collusion],
+    collusions: Sequence[Collusion],
     steps: Sequence[Step],
     clauses: Sequence[Clause],
 ) -> Iterator[Problem]:
@@ -40,21 +40,25 @@ def views_over_steps(
     wholes = [_as_a_whole(one) for one in requirements]
     shares, _ = shared_out(wholes, steps, clauses)
     times = {one.name: steps_of(one, steps, clauses) for one in wholes}
-    for dataset in dict.fromkeys(one.dataset for one in shares):
-        own = [one for one in shares if one.dataset == dataset]
-        yield from _twice(own, times)
-        for owner in dict.fromkeys(one.owner for one in own):
-            yield from _together(own, [one for one in own if one.owner == owner], times, collusions)
+    yield from _twice(shares, times)
+    seen: dict[tuple[str, str], frozenset[int]] = {}
+    for one in shares:  # by whichever name: promises to several owners bind all that is shown of their things
+        key = one.dataset, one.observer
+        seen[key] = seen.get(key, frozenset()) | times[one.name]
+    kept: dict[tuple[str, str | None], dict[str, tuple[Guarantee, frozenset[int]]]] = {}
+    for one in shares:
+        if numbers := seen[one.dataset, one.observer]:
+            kept.setdefault((one.dataset, one.owner), {})[one.observer] = one.guarantee, numbers
+    for shown in kept.values():
+        yield from _colluding(shown, collusions)
+        yield from _with_everyone(shown, requirements)
 
 
-_Times = Mapping[Term, frozenset[int]]
-
-
-def _twice(own: Sequence[PrivacyRequirement], times: _Times) -> Iterator[Problem]:
+def _twice(own: Sequence[PrivacyRequirement], times: Mapping[Term, frozenset[int]]) -> Iterator[Problem]:
     """Two promises to one observer about the same people: what is shown under both adds up, at whichever steps."""
-    first: dict[tuple[str, str | None], PrivacyRequirement] = {}
+    first: dict[tuple[str, str, str | None], PrivacyRequirement] = {}
     for one in own:
-        other = first.setdefault((one.observer, one.owner), one) if times[one.name] else one
+        other = first.setdefault((one.observer, one.dataset, one.owner), one) if times[one.name] else one
         if other is not one:
             yield Problem(
                 "error",
@@ -66,25 +70,22 @@ def _twice(own: Sequence[PrivacyRequirement], times: _Times) -> Iterator[Problem
             )
 
 
-def _together(
-    everybody: Sequence[PrivacyRequirement],
-    own: Sequence[PrivacyRequirement],
-    times: _Times,
-    collusions: Iterable[Collusion],
-) -> Iterator[Problem]:
-    """Those who see something of one dataset together, at steps that no promise to one of them covers."""
-    seen: dict[str, frozenset[int]] = {}
-    for one in everybody:  # whatever it is shown by: promises to several owners bind all of it
-        seen[one.observer] = seen.get(one.observer, frozenset()) | times[one.name]
-    shown: _Shown = {one.observer: (one.guarantee, seen[one.observer]) for one in own if seen[one.observer]}
+def _colluding(shown: _Shown, collusions: Sequence[Collusion]) -> Iterator[Problem]:
+    """Those who put together what they see at steps that no promise to one of them covers."""
     for group in collusions:
         members = {who: shown[who] for who in sorted(group.observers & shown.keys())}
         if len(members) > 1 and not any(_leads(who, members) for who in members):
             yield _problem(f"{' and '.join(members)} collude", members, group.position)
+
+
+def _with_everyone(shown: _Shown, requirements: Sequence[PrivacyRequirement]) -> Iterator[Problem]:
+    """Those who see what everyone sees at a step at which nothing is planned for them."""
+    if EVERYONE not in shown:
+        return
+    place = next((one.position for one in requirements if one.observer == EVERYONE), None)
     for who in sorted(shown.keys() - {EVERYONE}):
-        if EVERYONE in shown and not shown[EVERYONE][1] <= shown[who][1]:
+        if not shown[EVERYONE][1] <= shown[who][1]:
             members = {EVERYONE: shown[EVERYONE], who: shown[who]}
-            place = next((one.position for one in own if one.observer == EVERYONE), None)
             yield _problem(f"what everyone sees {who} sees too", members, place)
 
 

@@ -214,16 +214,15 @@ def _acts(plan: Plan, network: Network, requests: Sequence[Request]) -> Iterator
 
 def _readers(network: Network, requests: Sequence[Request]) -> dict[tuple[str, str, str], set[str]]:
     """By dataset, name and observer: with whom an observer shares the act of that name."""
-    found: dict[tuple[str, str, str], set[str]] = {}
-    for dataset in {request.requirement.dataset for request in requests}:
-        own = [request for request in requests if request.requirement.dataset == dataset]
-        readers = read_as_one(network, own)
-        for request in own:
-            same = [one for one in own if one.name == request.name and one.is_act]
-            found[dataset, request.name, request.observer] = {
-                one.observer for one in same if readers[one.observer] == readers[request.observer]
-            }
-    return found
+    own: dict[str, list[Request]] = {}
+    for request in requests:
+        own.setdefault(request.requirement.dataset, []).append(request)
+    readers = {dataset: read_as_one(network, asked) for dataset, asked in own.items()}
+    shown: dict[tuple[str, str, str], set[str]] = {}
+    acts = [(one.requirement.dataset, one.name, one.observer) for one in requests if one.is_act]
+    for dataset, name, observer in acts:
+        shown.setdefault((dataset, name, readers[dataset][observer]), set()).add(observer)
+    return {(dataset, name, who): shown[dataset, name, readers[dataset][who]] for dataset, name, who in acts}
 
 
 def _held(cost: Guarantee | None, asked: list[Guarantee]) -> Guarantee:

@@ -85,17 +85,21 @@ def _is_unfair(mine: Mixed, other: Mixed, requests: tuple[Request, ...], settle:
         return False
     better = {(one.observer, one.name): one.error for one in other.planned}
     worse = {(one.observer, one.name): one.error for one in mine.planned if one.error > better[one.observer, one.name]}
-    each = {(readers[one.observer], one.name): one.weight ** (1 / 3) for one in requests}
     for request in requests:
         if (request.observer, request.name) in worse:
-            reader = readers[request.observer]
-            whole = math.fsum(part for (whose, _), part in each.items() if whose == reader)
-            alone = _at(request, Fraction(each[reader, request.name] / whole))
+            alone = _at(request, _even_part(request, requests, readers))
             with suppress(PlanError):  # what cannot be planned so is no measure
                 even = settle_either_way((alone,), settle, {request.observer: request.observer}).planned[0].error
                 if worse[request.observer, request.name] > (FAIR * _HELD_BACK) ** 2 * even:
                     return True
     return False
+
+
+def _even_part(request: Request, requests: tuple[Request, ...], readers: Readers) -> Fraction:
+    """The part of its reader's budget that a publication has in an even split, by the roots of the weights."""
+    mine = readers[request.observer]
+    each = {one.name: one.weight ** (1 / 3) for one in requests if readers[one.observer] == mine}
+    return Fraction(each[request.name] / math.fsum(each.values()))
 
 
 def _at(request: Request, part: Fraction) -> Request:

@@ -143,7 +143,7 @@ def _planned(
 
     settled = settle_over_centres(network.spec, requests, settle)
     acts = _all(one.acts for one in settled)
-    requests = as_acted(requests, [(observer, act.name) for act in acts for observer in act.observers])
+    requests = as_acted(requests, _shown(acts))
     assumptions += _by_points(network, requests) + assumed_of_centres(network.spec)
     plan = Plan(
         network.spec.name,
@@ -160,6 +160,11 @@ def _planned(
     )
     _check_derived(plan, network)
     return plan
+
+
+def _shown(acts: Iterable[Act]) -> list[tuple[str, str]]:
+    """(observer, name) of everything that an act makes."""
+    return [(observer, act.name) for act in acts for observer in act.observers]
 
 
 def _among(sharing: Sharing | None, network: Network, dataset: str, size: float) -> Sharing | None:

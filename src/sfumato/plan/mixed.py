@@ -154,9 +154,12 @@ class Mixing:
         return list(dict.fromkeys(acted))
 
     @cached_property
-    def declared(self) -> list[set[str]]:
-        """Who colludes, of those that see anything: no promise is asked for of those of them with statistics alone."""
-        return [set(collusion.observers) & self.requirements.keys() for collusion in self.network.spec.collusions]
+    def _promised(self) -> list[tuple[str, ...]]:
+        """Every observer, and those who collude as far as they see anything: of no smaller part of them is asked."""
+        present = self.requirements.keys()
+        groups = [tuple(sorted(one.observers & present)) for one in self.network.spec.collusions]
+        own: list[tuple[str, ...]] = [(observer,) for observer in present]
+        return list(dict.fromkeys([*own, *(group for group in groups if len(group) > 1)]))
 
     def loosest(self, group: frozenset[str]) -> str:
         """The member whose own requirement is the group's."""
@@ -308,22 +311,20 @@ class Mixing:
 
     def _promises(self, shown: Plan, numbers: Settled | None) -> tuple[Promise, ...]:
         """Every promise derived again: by composing draws and acts, and portions that are not widened as fractions."""
-        settled = {promise.observers: promise for promise in numbers.promises} if numbers is not None else {}
-        promises = []
-        for observer, request in self.requirements.items():
-            if self.readers[observer] in self.portions:
-                name = show(request.requirement.name)
-                promises.append(self._promise(shown, (observer,), name, request.requirement.guarantee, observer))
-            else:
-                promises.append(settled[(observer,)])
-        for group in self.groups:
-            loosest = self.loosest(group)
-            asked = self.requirements[loosest].requirement.guarantee
-            name = f"collude: no more than {loosest} alone"
-            promises.append(self._promise(shown, tuple(sorted(group)), name, asked, loosest))
-        known = {promise.observers for promise in promises}
-        rest = [promise for observers, promise in settled.items() if observers not in known]
-        return (*promises, *(one for one in rest if len(one.observers) == 1 or set(one.observers) in self.declared))
+        known = {promise.observers: promise for promise in (() if numbers is None else numbers.promises)}
+        acting = [observer for observer in self.requirements if self.readers[observer] in self.portions]
+        known |= {(observer,): self._own_promise(shown, observer) for observer in acting}
+        known |= {tuple(sorted(group)): self._common_promise(shown, group) for group in self.groups}
+        return tuple(known[observers] for observers in self._promised)
+
+    def _own_promise(self, shown: Plan, observer: str) -> Promise:
+        asked = self.requirements[observer].requirement
+        return self._promise(shown, (observer,), show(asked.name), asked.guarantee, observer)
+
+    def _common_promise(self, shown: Plan, group: frozenset[str]) -> Promise:
+        loosest = self.loosest(group)
+        asked = self.requirements[loosest].requirement.guarantee
+        return self._promise(shown, tuple(sorted(group)), f"collude: no more than {loosest} alone", asked, loosest)
 
     def _promise(self, shown: Plan, observers: tuple[str, ...], name: str, asked: Guarantee, whose: str) -> Promise:
         kept = compose(shown.events(self.dataset, observers))

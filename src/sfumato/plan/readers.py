@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sfumato.lang.spec import EVERYONE
-from sfumato.lang.term import Compound
+from sfumato.lang.term import Compound, show
 from sfumato.network.network import Network
 
 if TYPE_CHECKING:
@@ -32,17 +32,31 @@ _Own = Mapping[str, "Request"]
 
 def read_as_one(network: Network, requests: Sequence[Request]) -> dict[str, str]:
     """Of every observer of these requests the first one that sees the same acts; itself where there is nobody else."""
+    asked = _by_observer(requests)
+    found = {observer: observer for observer in asked}
+    if EVERYONE in asked:  # what everyone sees counts for each of the others
+        return found
+    same: list[list[str]] = []  # those found so far to be one reader each
+    for observer in _may_share(asked):
+        members = next((others for others in same if _is_one(network, asked, observer, others)), None)
+        if members is None:
+            same.append([observer])
+        else:
+            found[observer] = members[0]
+            members.append(observer)
+    return found
+
+
+def _by_observer(requests: Sequence[Request]) -> dict[str, dict[str, Request]]:
     asked: dict[str, dict[str, Request]] = {}
     for request in requests:
         asked.setdefault(request.observer, {})[request.name] = request
-    if EVERYONE in asked:  # what everyone sees counts for each of the others
-        return {observer: observer for observer in asked}
-    alone = {request.observer for request in requests if request.of_individuals}
-    found: dict[str, str] = {}
-    for observer in asked:
-        first = () if observer in alone else [one for one in found if found[one] == one and one not in alone]
-        found[observer] = next((one for one in first if _is_one(network, asked, observer, _with(found, one))), observer)
-    return found
+    return asked
+
+
+def _may_share(asked: Mapping[str, _Own]) -> list[str]:
+    """The observers who are shown no value of a single individual."""
+    return [who for who, own in asked.items() if not any(request.of_individuals for request in own.values())]
 
 
 def are_apart(network: Network, requests: Sequence[Request]) -> bool:
@@ -51,10 +65,6 @@ def are_apart(network: Network, requests: Sequence[Request]) -> bool:
     if EVERYONE in readers:
         return len(readers) == 1
     return all(len({readers[one] for one in group & readers.keys()}) <= 1 for group in _groups(network))
-
-
-def _with(found: Mapping[str, str], first: str) -> list[str]:
-    return [observer for observer, reader in found.items() if reader == first]
 
 
 def _is_one(network: Network, asked: Mapping[str, _Own], observer: str, others: Sequence[str]) -> bool:
@@ -81,8 +91,8 @@ def _groups_of(network: Network, observer: str) -> list[frozenset[str]]:
 
 def _promised(network: Network, own: _Own, observer: str) -> tuple[Any, ...]:
     """All that is promised to an observer, by whatever name, and what it knows exactly."""
-    promises = [replace(one.requirement, name=Compound(""), observer="") for one in own.values()]
-    distinct = [one for place, one in enumerate(promises) if one not in promises[:place]]
+    named = {show(one.requirement.name): one.requirement for one in own.values()}
+    distinct = [replace(one, name=Compound(""), observer="") for one in named.values()]
     return distinct, {variable for whose, variable in network.exact if whose == observer}
 
 

@@ -7,7 +7,7 @@ Not here: how they are answered (plan/make.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from sfumato.core import Adjacency, ApproxDP, Categories, Guarantee, Pufferfish, PureDP
@@ -120,25 +120,31 @@ def requests_of(network: Network) -> tuple[Request, ...]:
         for node in sorted(network.zone(requirement.name).observed - shown):
             entry = Publication(node, network.node(node).atom, requirement.name)
             requests[node, show(requirement.name)] = _request(network, requirement, entry)
-    requests = {key: _by_its_ways(request, network, tuple(requests.values())) for key, request in requests.items()}
+    apart = _datasets_apart(network, tuple(requests.values()))
+    requests = {key: _by_its_ways(request, network, apart) for key, request in requests.items()}
     _check_apart(network, tuple(requests.values()))
     if not requests:
         raise PlanError("The study publishes nothing. Add publish(Name, What, Requirement) or dp_rv(Requirement, RV).")
     return tuple(requests.values())
 
 
-def _by_its_ways(request: Request, network: Network, requests: Sequence[Request]) -> Request:
-    """The request as an act of its own, where its answer has to be drawn; marked, where it may be.
+def _datasets_apart(network: Network, requests: Sequence[Request]) -> set[str]:
+    """The datasets of which answers may be drawn: acts of several readers add up, noisy sums are refinements of each
+    other, so not where readers collude, and not over centres."""
+    own: dict[str, list[Request]] = {}
+    for request in requests:
+        own.setdefault(request.requirement.dataset, []).append(request)
+    return set() if network.spec.centres else {name for name, asked in own.items() if are_apart(network, asked)}
 
-    Acts of several readers add up, noisy sums are refinements of each other: so never where readers collude.
-    """
+
+def _by_its_ways(request: Request, network: Network, apart: Set[str]) -> Request:
+    """The request as an act of its own, where its answer has to be drawn; marked, where it may be."""
     question = _asked(request, network)
     if question is not None and question.only_drawn:
         return _only_drawn(request, network, question)
-    beside = [one for one in requests if one.requirement.dataset == request.requirement.dataset]
-    if network.spec.centres or not are_apart(network, beside):
+    if question is None or request.requirement.dataset not in apart:
         return request
-    if question is None or not question.may_be_drawn or question.drawn_way in request.forbidden:
+    if not question.may_be_drawn or question.drawn_way in request.forbidden:
         return request
     if question.drawn_way in request.preferred:
         return replace(request, level="other")

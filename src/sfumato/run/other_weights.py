@@ -54,17 +54,30 @@ def other_weights(
     >>> [round(one.half_width / curve[0].half_width, 2) for one in curve], round(curve[1].others_wider, 2)
     ([1.0, 0.81], 1.3)
     """
-    if weights is not None and not all(0 < one < math.inf for one in weights):
+    _check_weights(weights or ())
+    drawn = [one for one in plan.publications if _is_drawn(one)]
+    for name in dict.fromkeys(one.name for one in drawn):
+        others = [one for one in drawn if one.name != name]
+        if others:
+            yield from _curves(plan, name, others, sizes, weights)
+
+
+def _check_weights(weights: Sequence[float]) -> None:
+    if not all(0 < one < math.inf for one in weights):
         raise InputError("A weight is a number above 0, such as 2. Nothing was planned.")
-    for name in dict.fromkeys(one.name for one in plan.publications):
-        own = [one for one in plan.publications if one.name == name]
-        others = [one for one in plan.publications if one.name != name and _is_drawn(one)]
-        if not others or not any(map(_is_drawn, own)):
-            continue
-        tried = weights if weights is not None else [own[0].weight * one for one in MULTIPLES]
-        plans = {value: planned_with(plan, sizes, weights={name: value}) for value in tried}
-        for one in own:
-            yield tuple(_at_weight(one, others, value, changed) for value, changed in plans.items())
+
+
+def _curves(
+    plan: Plan, name: str, others: Sequence[Planned], sizes: Mapping[str, float], weights: Sequence[float] | None
+) -> Iterator[tuple[AtWeight, ...]]:
+    own = [one for one in plan.publications if one.name == name]
+    tried = weights if weights is not None else [own[0].weight * one for one in MULTIPLES]
+    plans = {value: planned_with(plan, sizes, weights={name: value}) for value in tried}
+    yield from (_curve(one, others, plans) for one in own)
+
+
+def _curve(planned: Planned, others: Sequence[Planned], plans: Mapping[float, Plan]) -> tuple[AtWeight, ...]:
+    return tuple(_at_weight(planned, others, value, changed) for value, changed in plans.items())
 
 
 def _is_drawn(planned: Planned) -> bool:

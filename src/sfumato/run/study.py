@@ -31,7 +31,7 @@ from sfumato.network.rows import PUBLIC_KEY
 from sfumato.network.stores.store import StoredRows
 from sfumato.plan.act import ActKey
 from sfumato.plan.derive import derive
-from sfumato.plan.plan import Plan
+from sfumato.plan.plan import Plan, Planned
 from sfumato.plan.request import requests_of
 from sfumato.plan.shared_act import sharing_of
 from sfumato.run.accounts import Grant, sources_of
@@ -314,19 +314,14 @@ def assembled(
 ) -> Release:
     """What every observer sees, read off what was drawn."""
     requests = {(request.name, request.observer): request for request in requests_of(network)}
-    published = tuple(
-        performed[act.key].published(planned.name, planned.observer)
-        if (act := plan.act_of(planned)) is not None
-        else View(plan, network, values, drawn, planned.observer).published(
-            planned, requests[planned.name, planned.observer]
-        )
-        for planned in plan.publications
-    )
-    published = tuple(replace(one, values=with_own_names(one.values, network.spec)) for one in published)
-    rounded = {one.publication for one in network.spec.whole}
-    published = tuple(
-        replace(one, values=whole_numbers(one.values)) if one.name in rounded else one for one in published
-    )
+
+    def seen(planned: Planned) -> Published:
+        if (act := plan.act_of(planned)) is not None:
+            return performed[act.key].published(planned.name, planned.observer)
+        view = View(plan, network, values, drawn, planned.observer)
+        return view.published(planned, requests[planned.name, planned.observer])
+
+    published = tuple(_written(seen(planned), network) for planned in plan.publications)
     if network.spec.forgotten:
         from sfumato.run.forget import unlisted
 
@@ -335,6 +330,13 @@ def assembled(
             for one in published
         )
     return Release(plan.hash, published, _certificates(plan, performed, drawn.random_state is None), out)
+
+
+def _written(one: Published, network: Network) -> Published:
+    """What was seen, under the names of the study, as whole numbers where these are asked for."""
+    values = with_own_names(one.values, network.spec)
+    rounded = any(wish.publication == one.name for wish in network.spec.whole)
+    return replace(one, values=whole_numbers(values) if rounded else values)
 
 
 def _columns(plan: Plan, values: Values) -> tuple[Columns, ...]:
