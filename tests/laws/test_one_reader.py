@@ -116,13 +116,13 @@ def pooled(seed: int) -> list[str]:
     return compared(alone, together, list(shown))
 
 
-@pytest.mark.by_day(12)
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("seed", range(120))
 def test_observers_with_one_promise_are_answered_like_one(seed):
     assert alike(seed) == []
 
 
-@pytest.mark.by_day(12)
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("seed", range(120))
 def test_colluders_with_one_promise_are_answered_like_one(seed):
     assert pooled(seed) == []
@@ -173,7 +173,7 @@ def any_study(seed: int) -> Plan:
     return planned(seed, promises, shown, *more)
 
 
-@pytest.mark.by_day(6)
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("seed", range(60))
 def test_whoever_asks_sees_no_more_than_promised(seed, tmp_path):
     """The folder verifies by its own road, and of an act that several see they see the same."""
