@@ -1,9 +1,9 @@
 """Who is planned as one reader: observers with one promise who ask for the same, or who put together what they see.
 
 In:   the requests of one dataset, who colludes, who knows what exactly.
-Out:  for every observer the one whose tables, models and drawn answers it shares.
-Not here: sharing sums, which are versions of each other whatever is promised (plan/settle.py).
-Proof: docs/proofs/portions.md
+Out:  for every observer the one whose tables, models, drawn answers and shares of sums it has.
+Not here: versions of one sum for observers with other promises (plan/draw.py).
+Proof: docs/proofs/portions.md, docs/proofs/allocation.md
 
 What one observer may learn another one with the same promise may learn too. So where both ask for the same, one act is
 shown to both, in place of one for each, which would cost twice. Colluders with one promise see everything of each other
