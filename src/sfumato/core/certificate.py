@@ -28,7 +28,7 @@ from sfumato.core.adjacency import Adjacency
 from sfumato.core.checks import round_up
 from sfumato.core.compose import ComposedDP, compose
 from sfumato.core.dependence import Dependence, Known
-from sfumato.core.digest import canonical, digest_of
+from sfumato.core.digest import canonical, digest_of, plan_digest
 from sfumato.core.events.event import Event, GaussianEvent, LaplaceEvent, Repeated
 from sfumato.core.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
 from sfumato.core.pufferfish import Pufferfish
@@ -213,7 +213,7 @@ class Certificate(Shown):
 
     def is_of_plan(self, plan: Any) -> bool:
         """Whether this is the plan that was certified."""
-        return self.plan_hash == digest_of(plan)
+        return self.plan_hash == plan_digest(plan)
 
     def _body(self) -> dict[str, Any]:
         """Everything but the digest."""
@@ -381,7 +381,7 @@ def _path(value: Any) -> str:
 
 
 def _plan_hash(plan: Mapping[str, Any] | str) -> str:
-    return _sha256(plan, "A plan") if isinstance(plan, str) else digest_of(plan)
+    return _sha256(plan, "A plan") if isinstance(plan, str) else plan_digest(plan)
 
 
 def _sha256(value: Any, what: str = "A file") -> str:

@@ -10,12 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from sfumato.errors import InputError
 
-__all__ = ["canonical", "digest_of", "plain"]
+__all__ = ["canonical", "digest_of", "plain", "plan_digest", "plan_record"]
+
+_WORDS = re.compile(r"\\*-?infinity")  # what infinity is written as, and what a text like it is written as
 
 
 def digest_of(record: Any) -> str:
@@ -25,6 +28,27 @@ def digest_of(record: Any) -> str:
     True
     """
     return hashlib.sha256(canonical(record).encode()).hexdigest()
+
+
+def plan_digest(plan: Any) -> str:
+    """SHA-256 of a plan's record, which may hold texts of a user's: "infinity" is a name there, and no number.
+
+    >>> plan_digest({"observer": "infinity"}) == plan_digest({"observer": math.inf})
+    False
+    """
+    return digest_of(plan_record(plan))
+
+
+def plan_record(value: Any) -> Any:
+    """A plan in plain values of which no two different plans have the same: texts like infinity's begin with a \\."""
+    match value:
+        case str():
+            return f"\\{value}" if _WORDS.fullmatch(value) else value
+        case Mapping():
+            return {key: plan_record(item) for key, item in value.items()}
+        case list() | tuple():
+            return [plan_record(item) for item in value]
+    return plain(value)
 
 
 def canonical(record: Any, indent: int | None = None) -> str:

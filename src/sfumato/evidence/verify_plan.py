@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.core.certificate import Certificate
-from sfumato.core.digest import plain
+from sfumato.core.digest import plan_record
 from sfumato.core.threads import calm_threads
 from sfumato.errors import SfumatoError
 from sfumato.evidence.fairness import fairness_records, fairness_words, verify_fairness
@@ -124,7 +124,7 @@ def _fair(folder: Path, files: Sequence[Path]) -> Iterator[Check]:
 
 
 def _certificate(path: Path, plan: Plan | None) -> Iterator[Check]:
-    result = verify(path, plan=None if plan is None else plain(plan.to_dict()))
+    result = verify(path, plan=None if plan is None else plan_record(plan.to_dict()))
     wrong = [*result.failures, *(check for check in verify_files(path, complete=True) if not check.ok)]
     if wrong:
         yield from (Check(f"{path.name}: {check.field}", False, check.sentence) for check in wrong)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.card import Card, Shown
 from sfumato.core import Guarantee, NoGuarantee, Pufferfish, Reach, compose
-from sfumato.core.digest import digest_of
+from sfumato.core.digest import plan_digest
 from sfumato.core.events.event import Event, Repeated
 from sfumato.core.records import guarantee_from_dict
 from sfumato.errors import InputError
@@ -164,7 +164,7 @@ class Plan(Shown):
     @cached_property
     def hash(self) -> str:
         """Of everything the plan says, as its certificates name it (`plan_hash`); computed once."""
-        return digest_of(self.to_dict())
+        return plan_digest(self.to_dict())
 
     @property
     def datasets(self) -> tuple[str, ...]:
