@@ -155,9 +155,9 @@ WORDS = {
 COUNTS, MEASURES = [f"n{i}" for i in range(5)], [f"v{i}" for i in range(10)]
 
 
-def study_text() -> str:
+def study_text(source: str = "stays/") -> str:
     """Five means, five by twelve groups, four sums by thirty, three tables, a histogram and two counts."""
-    lines = ["source(stays, 'stays/').", "column(stays, id, person(P)). rows_per_person(stays, 1)."]
+    lines = [f"source(stays, '{source}').", "column(stays, id, person(P)). rows_per_person(stays, 1)."]
     for name in (*WORDS, *COUNTS, *MEASURES):
         domain, missing = (f"[{', '.join(WORDS[name])}]", WORDS[name][0]) if name in WORDS else ("0, 100", "50")
         lines.append(f"column(stays, {name}, {name}(P)). random({name}(P)) :- person(P).")
@@ -178,6 +178,15 @@ def study_text() -> str:
 TABLES = [("sex", "kind"), ("ward", "sex"), ("city", "kind")]
 
 
+def invented_stays(generator: np.random.Generator, first: int, size: int) -> pa.Table:
+    columns: dict[str, object] = {"id": np.arange(first, first + size)}
+    for name, words in WORDS.items():
+        columns[name] = pa.array(np.array(words)[generator.integers(0, len(words), size)])
+    columns |= {name: generator.integers(0, 100, size) for name in COUNTS}
+    columns |= {name: generator.random(size) * 100 for name in MEASURES}
+    return pa.table(columns)
+
+
 def write_stays(folder: Path, rows: int, files: int = 4) -> None:
     folder.mkdir()
     generator, first = np.random.default_rng(0), 0
@@ -185,12 +194,7 @@ def write_stays(folder: Path, rows: int, files: int = 4) -> None:
         left, writer = rows // files + (number < rows % files), None
         while left:
             size = min(left, 250_000)
-            columns: dict[str, object] = {"id": np.arange(first, first + size)}
-            for name, words in WORDS.items():
-                columns[name] = pa.array(np.array(words)[generator.integers(0, len(words), size)])
-            columns |= {name: generator.integers(0, 100, size) for name in COUNTS}
-            columns |= {name: generator.random(size) * 100 for name in MEASURES}
-            table = pa.table(columns)
+            table = invented_stays(generator, first, size)
             writer = writer or parquet.ParquetWriter(folder / f"{number}.parquet", table.schema)
             writer.write_table(table)
             left, first = left - size, first + size
@@ -207,17 +211,20 @@ def scan(stays: Path) -> None:
         ).fetchall()
 
 
+def asked_in_sql(rows: str) -> list[str]:
+    """The same questions, one by one: nothing clipped, no absent cells, sums of floats."""
+    asked = [f"SELECT avg(n{i}) FROM {rows}" for i in range(5)]
+    asked += [f"SELECT ward, avg(v{i}) FROM {rows} GROUP BY 1" for i in range(5)]
+    asked += [f"SELECT city, sum(v{i}) FROM {rows} GROUP BY 1" for i in range(5, 9)]
+    asked += [f"SELECT {a}, {b}, count(*) FROM {rows} GROUP BY 1, 2" for a, b in TABLES]
+    asked += [f"SELECT v9 >= 20, v9 >= 40, v9 >= 60, v9 >= 80, count(*) FROM {rows} GROUP BY 1, 2, 3, 4"]
+    return [*asked, f"SELECT count(*) FROM {rows} WHERE n0 > 50", f"SELECT count(*) FROM {rows} WHERE v0 < 10"]
+
+
 def answers(stays: Path) -> None:
-    """The same questions asked of DuckDB itself, one by one: nothing clipped, no absent cells, sums of floats."""
-    rows = f"FROM '{stays}/*.parquet'"
-    asked = [f"SELECT avg(n{i}) {rows}" for i in range(5)]
-    asked += [f"SELECT ward, avg(v{i}) {rows} GROUP BY 1" for i in range(5)]
-    asked += [f"SELECT city, sum(v{i}) {rows} GROUP BY 1" for i in range(5, 9)]
-    asked += [f"SELECT {a}, {b}, count(*) {rows} GROUP BY 1, 2" for a, b in TABLES]
-    asked += [f"SELECT v9 >= 20, v9 >= 40, v9 >= 60, v9 >= 80, count(*) {rows} GROUP BY ALL"]
-    asked += [f"SELECT count(*) {rows} WHERE n0 > 50", f"SELECT count(*) {rows} WHERE v0 < 10"]
+    """What DuckDB itself answers."""
     with duckdb.connect() as connection:
-        for question in asked:
+        for question in asked_in_sql(f"'{stays}/*.parquet'"):
             connection.execute(question).fetchall()
 
 

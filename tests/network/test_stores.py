@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
-import pwd
 import random
-import shutil
 import signal
 import socket
 import sqlite3
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +20,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
+from benchmarks.own_server import installed, postgresql
 from sfumato.errors import DataError, SchemaError, StudyError
 from sfumato.lang import load
 from sfumato.ledger import Ledger
@@ -226,49 +224,10 @@ def test_a_server_that_says_nothing_is_not_waited_for(tmp_path):
 def server() -> Iterator[str]:
     """The address of a PostgreSQL of our own on a free port."""
     pytest.importorskip("adbc_driver_postgresql", reason="the extra [postgresql] is not installed")
-    if shutil.which("initdb") is None and not Path("/usr/lib/postgresql").is_dir():
+    if (binaries := installed()) is None:
         pytest.skip("PostgreSQL's server is not installed")
-    binaries = Path(shutil.which("initdb") or next(Path("/usr/lib/postgresql").glob("*/bin/initdb"))).resolve().parent
-    # Not below pytest's folder: every session of tests that starts closes it to other users again.
-    folder = Path(tempfile.mkdtemp(prefix="sfumato-postgresql-"))
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = _as_a_user(folder)
-    data = folder / "data"
-    subprocess.run(
-        [*command, binaries / "initdb", "-D", data, "-U", "tester", "-E", "UTF8", "--no-sync"],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-    subprocess.run(
-        [*command, binaries / "pg_ctl", "-D", data, "-w", "-t", "60", "-l", folder / "log", "-o", options, "start"],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    try:
-        yield f"postgresql://tester@127.0.0.1:{port}/postgres"
-    finally:
-        subprocess.run(
-            [*command, binaries / "pg_ctl", "-D", data, "-m", "immediate", "stop"],
-            check=False,
-            stdout=subprocess.DEVNULL,
-        )
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _as_a_user(folder: Path) -> list[str]:
-    """PostgreSQL refuses to run as root."""
-    if os.getuid() != 0:
-        return []
-    user = pwd.getpwnam("postgres" if any(one.pw_name == "postgres" for one in pwd.getpwall()) else "nobody")
-    for parent in (folder, *folder.parents):
-        if parent == Path(parent.anchor) or not os.access(parent, os.W_OK):
-            break
-        parent.chmod(parent.stat().st_mode | 0o011)
-    os.chown(folder, user.pw_uid, user.pw_gid)
-    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+    with postgresql(binaries) as address:
+        yield address
 
 
 @pytest.fixture
