@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 
 from sfumato.errors import StudyError
+from sfumato.lang.bindings import bound_twice
 from sfumato.lang.check import check_grounded
 from sfumato.lang.dates import with_numbers
 from sfumato.lang.declare import declare
@@ -30,6 +31,7 @@ from sfumato.lang.step_views import views_over_steps
 from sfumato.lang.steps import shared_out, unfolded
 from sfumato.lang.structure import check_structure
 from sfumato.lang.term import Compound, ListTerm, Position, indicator
+from sfumato.lang.vocabulary import random_predicates
 
 __all__ = ["examine", "load"]
 
@@ -87,6 +89,7 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
     declared, complaints = declare(clauses)
     found += complaints
     declared.columns = named_individuals(declared.columns, declared.relations, declared.datasets, clauses)
+    found += bound_twice(declared.columns, random_predicates(clauses), clauses)
     clauses, owners, complaints = owned(clauses, declared)
     found += complaints
     parted = divided(declared.datasets, declared.requirements, clauses)

@@ -10,18 +10,24 @@ Proof: docs/proofs/owners.md
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sfumato.core import Adjacency
+from sfumato.lang.bindings import naming
 from sfumato.lang.declare import Declared
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import Column, Dataset, Relation
 from sfumato.lang.term import Compound, Position, Term, Variable, indicator, match, show, variables
+from sfumato.lang.vocabulary import random_predicates
 from sfumato.lang.whose import Owner
 
 __all__ = ["owned"]
+
+#: The columns of a table that name a variable.
+_Columns = Callable[[str, Term], list[Column]]
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ def owned(clauses: Sequence[Clause], declared: Declared) -> tuple[tuple[Clause, 
 def _with_owners(
     clauses: Sequence[Clause], lines: Sequence[Clause], known: dict[str, Dataset], declared: Declared
 ) -> tuple[tuple[Clause, ...], tuple[Owner, ...], list[Problem]]:
-    reaches, problems = _reaches(lines, known, declared)
+    reaches, problems = _reaches(lines, known, declared, random_predicates(clauses))
     problems += _private(reaches, declared)
     owners = [_owner(reach, declared) for _, reach in reaches]
     names = {owner.dataset for owner in owners}
@@ -72,42 +78,45 @@ def _is_instance_of(clause: Clause, names: Iterable[str]) -> bool:
 
 
 def _reaches(
-    lines: Sequence[Clause], known: dict[str, Dataset], declared: Declared
+    lines: Sequence[Clause], known: dict[str, Dataset], declared: Declared, random: Collection[str]
 ) -> tuple[list[tuple[Clause, _Reach]], list[Problem]]:
-    found = [(clause, _reach(clause, known, declared)) for clause in lines]
+    columns = partial(naming, declared.columns, random=random)
+    found = [(clause, _reach(clause, known, declared.relations, columns)) for clause in lines]
     reaches = [(clause, reach) for clause, reach in found if not isinstance(reach, Problem)]
     return reaches, [reach for _, reach in found if isinstance(reach, Problem)]
 
 
-def _bound_column(declared: Declared, relation: Relation, bound: dict[str, Term], term: Term) -> Column | None:
-    """The column of the relation's table that names what the goal calls `term`."""
-    return _column(declared, relation, next((Variable(name) for name, one in bound.items() if one == term), None))
+def _columns(columns: _Columns, relation: Relation, bound: dict[str, Term], term: Term) -> list[Column]:
+    """The columns of the relation's table that name what the goal calls `term`."""
+    called = [Variable(name) for name, one in bound.items() if one == term]
+    return [found for variable in called for found in columns(relation.table, variable)]
 
 
-def _reach(clause: Clause, known: dict[str, Dataset], declared: Declared) -> _Reach | Problem:
+def _reach(
+    clause: Clause, known: dict[str, Dataset], relations: Sequence[Relation], columns: _Columns
+) -> _Reach | Problem:
     dataset, instance, cell = clause.head.arguments
     (owner,), (thing,) = variables(instance), variables(cell)
+    whose = known[show(dataset)]
+    # A column that names P as something else than the dataset does counts other things than its individuals.
+    kinds = {indicator(goal) for goal in goals(whose.goal)}
     for goal in goals(clause.body):
-        for relation in declared.relations:
-            bound = match(relation.atom, goal)
-            if bound is None:
-                continue
-            of_owner, of_thing = (_bound_column(declared, relation, bound, term) for term in (owner, thing))
-            if of_owner is not None and of_thing is not None and isinstance(cell, Compound):
-                return _Reach(known[show(dataset)], cell, relation, of_owner, of_thing)
+        for relation in relations:
+            bound = match(relation.atom, goal) or {}
+            owners = [one for one in _columns(columns, relation, bound, owner) if indicator(one.atom) in kinds]
+            things = _columns(columns, relation, bound, thing)
+            if owners and things and isinstance(cell, Compound):
+                return _Reach(whose, cell, relation, owners[0], things[0])
     return Problem(
         "error",
         "owners",
-        f"nothing says which {show(thing)} belong to {show(owner)}: no goal is a relation with both of them",
+        f"nothing says which {show(thing)} belong to {show(owner)} of {whose.name}: no goal is a relation whose table "
+        f"names both of them, {show(owner)} as {show(whose.goal)}",
         clause.position,
         clause.text,
-        way_out="Declare relation(Table, seen(V, P, D)) with an identity column for each, and name it here.",
+        way_out="Declare relation(Table, seen(V, P, D)) with an identity column for each, such as column(Table, who, "
+        f"{show(goals(whose.goal)[0])}), and name it here.",
     )
-
-
-def _column(declared: Declared, relation: Relation, variable: Term | None) -> Column | None:
-    found = (c for c in declared.columns if c.table == relation.table and variable in c.atom.arguments)
-    return next((column for column in found if len(column.atom.arguments) == 1), None)
 
 
 def _private(reaches: Sequence[tuple[Clause, _Reach]], declared: Declared) -> Iterator[Problem]:

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from sfumato.lang.spec import Relation, Spec
-from sfumato.lang.term import indicator, variables, walk
+from sfumato.lang.reader import goals
+from sfumato.lang.spec import Column, Relation, Spec
+from sfumato.lang.term import Term, indicator, show, variables, walk
 from sfumato.network.expression import sql_name
 from sfumato.network.refusal import refusal
-from sfumato.network.tables import TableRoom, layout_of
+from sfumato.network.tables import TableRoom, layout_of, name_text
 
 __all__ = ["check_members", "largest_group", "membership_tables"]
 
@@ -55,9 +56,16 @@ def check_members(room: TableRoom, spec: Spec) -> None:
 def _is_network(spec: Spec, relation: Relation) -> bool:
     """Whether both ends are individuals: then groups are what is connected."""
     layout = layout_of(spec, relation.table)
-    kinds = [layout.bound(variable.name) for variable in variables(relation.atom)]
-    people = {indicator(dataset.goal) for dataset in spec.datasets}
-    return sum(column is not None and indicator(column.atom) in people for column in kinds) > 1
+    return sum(_is_individual(spec, layout.bound(variable.name)) for variable in variables(relation.atom)) > 1
+
+
+def _individuals(spec: Spec) -> list[Term]:
+    """What says of somebody that they are an individual of a dataset."""
+    return [goal for dataset in spec.datasets for goal in goals(dataset.goal)]
+
+
+def _is_individual(spec: Spec, column: Column | None) -> bool:
+    return column is not None and indicator(column.atom) in {indicator(goal) for goal in _individuals(spec)}
 
 
 def _pairs(room: TableRoom, spec: Spec, relation: Relation) -> Iterable[tuple[str, str]]:
@@ -69,10 +77,18 @@ def _pairs(room: TableRoom, spec: Spec, relation: Relation) -> Iterable[tuple[st
             f"{relation.atom} must relate two identities of {relation.table}.",
             f"Declare column({relation.table}, Name, kind(X)) for both of its variables.",
         )
-    first, second = (sql_name(column.name) for column in columns if column is not None)
+    if not any(_is_individual(spec, column) for column in columns):
+        raise refusal(
+            relation.position,
+            f"{relation.atom} must say who belongs together, and no column of {relation.table} that it names does.",
+            f"Declare column({relation.table}, Name, {show(_individuals(spec)[0])}).",
+        )
+    names = [column.name for column in columns if column is not None]
+    kinds = room.types(relation.table, names)
+    first, second = (name_text(kinds[name], sql_name(name)) for name in names)
     found = room.run(
-        f"SELECT DISTINCT {first}::VARCHAR, {second}::VARCHAR FROM {room.names[relation.table]} "
-        f"WHERE {first} IS NOT NULL AND {second} IS NOT NULL"
+        f"SELECT DISTINCT {first} AS a, {second} AS b FROM {room.names[relation.table]} "
+        "WHERE a IS NOT NULL AND b IS NOT NULL"
     )
     return [(str(one), str(other)) for one, other in found]
 

@@ -43,6 +43,7 @@ __all__ = [
     "TableRoom",
     "decimal_name",
     "layout_of",
+    "name_text",
     "naming_columns",
     "number_text",
     "plain_type",
@@ -233,8 +234,7 @@ class TableRoom:
             return {}
         kinds = {row[0]: plain_type(str(row[1])) for row in self.run(f"DESCRIBE {view}")}
         self.decimal_names[name] = frozenset(one for one in naming if kinds.get(one) in FLOATS)
-        texts = {"FLOAT": decimal_name, "DOUBLE": decimal_name, "VARCHAR": text_name}
-        return {column: texts[kind](sql_name(column)) for column in naming if (kind := kinds.get(column)) in texts}
+        return {column: _NAMING[kind](sql_name(column)) for column in naming if (kind := kinds.get(column)) in _NAMING}
 
     def _read_plainly(self) -> bool:
         """Read through Arrow what the engine failed to read itself; whether there was such a thing."""
@@ -408,6 +408,15 @@ def text_name(cell: str) -> str:
     """SQL for the text by which a cell of text names somebody: 7.0, as pandas writes decimals into CSV files, is 7."""
     whole = f"suffix({cell}, '.0') AND regexp_full_match({cell}, '-?(0|[1-9][0-9]{{0,15}})[.]0')"
     return f"(CASE WHEN {whole} THEN ({cell})[:-3] ELSE {cell} END)"
+
+
+#: How a cell names somebody, where that is not how it is written.
+_NAMING = {"FLOAT": decimal_name, "DOUBLE": decimal_name, "VARCHAR": text_name, TEXT: text_name}
+
+
+def name_text(kind: str, cell: str) -> str:
+    """SQL for the text by which a cell of a column of this type names somebody or a group (`core.cell.name_of`)."""
+    return _NAMING.get(plain_type(kind), "{}::VARCHAR".format)(cell)
 
 
 def naming_columns(spec: Spec) -> dict[str, tuple[str, ...]]:
