@@ -5,7 +5,7 @@ Out:  the logical columns of a table that name a variable; problems where two of
 Not here: variables that no column names (lang/structure.py).
 
 `column(homes, room, room(H)). column(homes, home, home(H)).` says that H is the room and that H is the home. Which of
-both a relation means would hang on the order of the lines, and with it who belongs together, who owns what and how many.
+both a relation means would hang on the order of the lines, and with it who belongs together and who owns what.
 """
 
 from __future__ import annotations
