@@ -40,15 +40,17 @@ def divided(parts: dict[str, list[str]], budgets: dict[str, str], reads: dict[st
     return text
 
 
-def rows(chance: np.random.Generator, size: int = 5) -> dict[str, pa.Table]:
-    columns = {name: chance.uniform(0, 10 * (place + 1), size) for place, name in enumerate(NAMES)}
-    return {"t": pa.table({"id": [f"u{place}" for place in range(size)], **columns})}
+def rows(chance: np.random.Generator, size: int = 5, of_each: int = 1) -> dict[str, pa.Table]:
+    columns = {name: chance.uniform(0, 10 * (place + 1), size * of_each) for place, name in enumerate(NAMES)}
+    who = [f"u{place % size}" for place in range(size * of_each)]
+    return {"t": pa.table({"id": who, **columns, "day": chance.integers(0, 2, size * of_each)})}
 
 
 def moved(chance: np.random.Generator, data: dict[str, pa.Table], names: list[str]) -> dict[str, pa.Table]:
-    """u2 with other values of these variables."""
+    """u2 with other values of these variables, in every row."""
     table = data["t"].to_pylist()
-    table[2] |= {name: float(chance.uniform(0, 10 * (NAMES.index(name) + 1))) for name in names}
+    for row in (row for row in table if row["id"] == "u2"):
+        row |= {name: float(chance.uniform(0, 10 * (NAMES.index(name) + 1))) for name in names}
     return {"t": pa.Table.from_pylist(table)}
 
 
@@ -75,6 +77,39 @@ def test_a_change_of_one_part_moves_what_its_promise_pays_for(seed):
         assert compose(plan.events("p", (f"public ({part})",))).delta(1.0) <= asked[f"public ({part})"].asked.delta(1.0)
         assert mu == asked[f"public ({part})"].asked.mu
     assert plan.cost("p").mu == pytest.approx(math.hypot(0.5, 0.2), rel=1e-6)  # a whole person: never the larger alone
+
+
+@pytest.mark.parametrize("rule", ["rows_per_person(t, 1)", "rows_per_person(t, 1, last(day))", "each_person(t, mean)"])
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))])
+def test_which_rows_are_used_for_a_part_does_not_hang_on_another(seed, rule):
+    """Several rows of everybody, of which one counts: another age does not choose another income."""
+    chance = np.random.default_rng(seed)
+    order = list(chance.permutation(NAMES))
+    cut = int(chance.integers(1, 4))
+    parts = {"first": order[:cut], "second": order[cut:]}
+    text = divided(parts, {"first": "gdp(0.5)", "second": "gdp(0.2)"}).replace("rows_per_person(t, 1)", rule)
+    network, data = make_plan(text, sizes={"p": 5}).network, rows(chance, of_each=int(chance.integers(2, 5)))
+    before = sums(network, data)
+    for part, names in parts.items():
+        for _ in range(6):
+            after = sums(network, moved(chance, data, names))
+            assert {name for name in before if before[name] != after[name]} <= {f"s_{part}"}
+
+
+def test_a_column_with_cells_of_two_parts_is_refused():
+    text = (
+        "source(t, 't.parquet'). column(t, id, p(P)). column(t, test, test(T)). column(t, value, lab(P, T)).\n"
+        "test(na). test(k). rows_per_person(t, 4). missing(t, never). random(lab(P, T)) :- p(P), test(T).\n"
+        "range(lab(P, T), 0, 10).\n"
+    )
+    for part, name in (("salts", "na"), ("others", "k")):
+        text += f"dataset({part}, domain(P, p(P))). dataset_instance({part}, P) :- p(P).\n"
+        text += (
+            f"instance_rv({part}, P, lab(P, {name})) :- p(P). privacy_requirement({part}(public), {part}, gdp(1)).\n"
+        )
+        text += f"sum(s_{part}, lab(P, {name}), p(P)). publish(out_{part}, s_{part}, {part}(public)).\n"
+    with pytest.raises(PlanError, match="holds cells of"):
+        make_plan(text)
 
 
 @pytest.mark.paper("002", "§3.3.2, budgets", "lang/divisions.py")
@@ -159,6 +194,13 @@ def test_each_public_group_has_its_own_promise(tmp_path):
         ("public(g).", "rows_per_person(g, 1).", "private data"),
         ("sum(sv, age(P), (p(P), in(P, vip)))", "sum(sv, age(P), p(P))", "outside of vips"),
         ("sum(sv, age(P), (p(P), in(P, vip)))", "sum(sv, age(P), (p(P), in(P, plain)))", "outside of vips"),
+        # A clause whose head fits and whose body does not hold says nothing about whom this one counts.
+        (
+            "sum(sv, age(P), (p(P), in(P, vip))).",
+            "row(x). sum(sv(R), age(P), (p(P), in(P, vip))) :- row(R). sum(sv(all), age(P), p(P)). "
+            "publish(more, sv(all), v(public)). sum(sv, age(P), (p(P), in(P, vip))).",
+            "outside of vips",
+        ),
         ("publish(vip, sv, v(public)).", "publish(vip, age(P), v(public)) :- p(P), in(P, vip).", "is no statistic"),
     ],
 )

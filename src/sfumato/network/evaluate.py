@@ -35,6 +35,7 @@ from sfumato.network.expression import Expression, sql_level, sql_name
 from sfumato.network.facts import Key, KnownColumn, TableFacts, absent_word, known_of
 from sfumato.network.known import check_number
 from sfumato.network.network import Group, Network, Node, first_of_each
+from sfumato.network.parts import RowShare, row_shares
 from sfumato.network.peers import add_peers, peer_tables
 from sfumato.network.rows import PUBLIC_KEY, kept_rows
 from sfumato.network.scalars import add_scalars, literal, plain_value, rests_on_aggregate
@@ -238,11 +239,11 @@ class _People:
 
     def _base(self) -> str:
         """SQL for one row per individual: identifier, group, cells, flags."""
-        pieces, layouts = [self._piece(self.home, home=True)], [self.home]
+        pieces, layouts = self._pieces(self.home, home=True), [self.home]
         for table in dict.fromkeys(column.table for column in self.spec.columns if column.table in self.room.names):
             layout = layout_of(self.spec, table)
             if table != self.home.table and layout.identity(identity_of(self.dataset)) is not None:
-                pieces.append(self._piece(layout, home=False))
+                pieces += self._pieces(layout, home=False)
                 layouts.append(layout)
         self.room.check_same_identities(layouts, identity_of(self.dataset))
         query = f"SELECT * FROM ({pieces[0]}) AS p0"
@@ -252,13 +253,21 @@ class _People:
         keys = f"LEFT JOIN ({key_query(self.room, self.spec, self.dataset)}) AS k USING (id)" if keyed else ""
         return f"SELECT b.*, {'k.key' if keyed else 'NULL::VARCHAR'} AS grouping FROM ({query}) AS b {keys}"
 
-    def _piece(self, layout: TableLayout, home: bool) -> str:
+    def _pieces(self, layout: TableLayout, home: bool) -> list[str]:
+        """The cells of each part of a person by themselves; whom relations name is said once."""
+        first, *others = row_shares(self.network, layout.table, self._sourced(layout.table))
+        return [
+            self._piece(layout, home, first, self.members),
+            *(self._piece(layout, False, one, {}) for one in others),
+        ]
+
+    def _piece(self, layout: TableLayout, home: bool, share: RowShare, members: Mapping[str, Member]) -> str:
         identity = layout.identity(identity_of(self.dataset))
         assert identity is not None
         person = identity.name
         kinds = self.room.types(layout.table, layout.columns)
         self.room.check_identities(layout)
-        shown = partial(self._shown, layout.table, person, kinds)
+        shown = partial(self._shown, share, members, layout.table, person, kinds)
 
         def filled(node: Node, column: str, kind: str, test: str) -> str:
             return single(node, column, kind, test, self._absent(node, kind) if test == "TRUE" else "NULL")
@@ -270,9 +279,9 @@ class _People:
         if crowd.table is None:  # everybody has one row: nothing to group
             return f"{alone} WHERE {who} IS NOT NULL" if crowd.nobodys else alone
         # Every row takes part in a mean, in any order; of categories there is no mean.
-        domains = [node.domain for node in self._sourced(layout.table)]
+        domains = [node.domain for node in share.nodes]
         ordered = not layout.each_person or any(isinstance(domain, Categories | AnyText) for domain in domains)
-        kept = kept_rows(self.room, layout, person, self.row_key, ordered)
+        kept = kept_rows(self.room, layout, person, self.row_key, ordered, share.without)
         together = shown(lambda node, column, kind, test: merged(node, layout, column, kind, test), flag)
         query = f"SELECT {who}::VARCHAR AS id{together} FROM {kept} WHERE {who} IS NOT NULL"
         if crowd.table == "":
@@ -284,6 +293,8 @@ class _People:
 
     def _shown(
         self,
+        share: RowShare,
+        members: Mapping[str, Member],
         table: str,
         person: str,
         kinds: Mapping[str, str],
@@ -292,11 +303,11 @@ class _People:
     ) -> str:
         """SQL for the cells of a table and for the flags it gives, each after a comma."""
         found = []
-        for node in self._sourced(table):
+        for node in share.nodes:
             cell = cell_of(self.spec, node, self.people)
             read = value(node, cell.column, kinds[cell.column], where(cell.matches))
             found.append(f", {read} AS {self.columns[node.name]}")
-        for key, member in self.members.items():
+        for key, member in members.items():
             if (member.table, member.person) == (table, person):
                 found.append(f", {test(member, kinds)} AS {self.columns[key]}")
         return "".join(found)

@@ -20,6 +20,7 @@ Proof: docs/proofs/rows_per_person.md
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 
 from sfumato.lang.spec import ROW
 from sfumato.network.expression import sql_name
@@ -38,10 +39,18 @@ _BLOCK = 64  # of SHA-256, in bytes
 _AT_ONCE = 1_000_000
 
 
-def kept_rows(room: TableRoom, layout: TableLayout, person: str, key: bytes, ordered: bool = True) -> str:
-    """SQL for the kept rows with their rank; rows of nobody are left out.
+def kept_rows(
+    room: TableRoom,
+    layout: TableLayout,
+    person: str,
+    key: bytes,
+    ordered: bool = True,
+    without: Collection[str] = (),
+) -> str:
+    """SQL for the kept rows with their rank; rows of nobody are left out, and so are the columns `without`.
 
-    Where rows share a cell, the one of lowest rank counts; without `ordered` nobody asks for a rank.
+    Where rows share a cell, the one of lowest rank counts; without `ordered` nobody asks for a rank. Which rows are kept
+    does not hang on the columns that are left out (network/parts.py).
     """
     table = room.names[layout.table]
     if layout.public:
@@ -51,13 +60,16 @@ def kept_rows(room: TableRoom, layout: TableLayout, person: str, key: bytes, ord
         return f"(SELECT *, 1 AS {sql_name(RANK)} FROM {table} WHERE {sql_name(person)} IS NOT NULL)"
     # Rows of one person in a table of several identities may share a cell, so they are put in order as well.
     alone = limit.maximum if limit is not None and len(layout.identities) == 1 else 1
-    kept = f"{table}_kept"
+    names = [name for name in room.plain_columns(layout.table) if name not in without]
+    kept = f"{table}_kept{hashlib.sha256(repr(sorted(without)).encode()).hexdigest()[:16] if without else ''}"
     if not room.has(kept):
-        first, *others = (_ordered(room, layout, person, key, alone, share) for share in _shares(room, table, person))
+        first, *others = (
+            _ordered(room, layout, person, key, alone, share, names) for share in _shares(room, table, person)
+        )
         room.run(f"CREATE TEMP TABLE {kept} AS {first}")
         for other in others:
             room.run(f"INSERT INTO {kept} {other}")
-    who, columns = _text(person), ", ".join(sql_name(name) for name in room.plain_columns(layout.table))
+    who, columns = _text(person), ", ".join(map(sql_name, names))
     return (
         f"(SELECT {columns}, 1 AS {sql_name(RANK)} FROM {table} WHERE {who} IS NOT NULL AND {who} NOT IN "
         f"(SELECT {who} FROM {kept}) UNION ALL SELECT {columns}, {sql_name(RANK)} FROM {kept})"
@@ -71,10 +83,11 @@ def _shares(room: TableRoom, table: str, person: str) -> list[str]:
     return [f"hash({_text(person)}) % {count} = {place}" for place in range(count)] if count > 1 else ["TRUE"]
 
 
-def _ordered(room: TableRoom, layout: TableLayout, person: str, key: bytes, alone: int, share: str) -> str:
+def _ordered(
+    room: TableRoom, layout: TableLayout, person: str, key: bytes, alone: int, share: str, names: list[str]
+) -> str:
     """SQL for the rows of people of this share with more than `alone` rows, ranked, cut at the limit."""
     table, who, rank, limit = room.names[layout.table], _text(person), sql_name(RANK), layout.row_limit
-    names = room.plain_columns(layout.table)
     fields = [who, *(_text(name) for name in sorted(names))]
     alike = [who, *_alike(room, layout.table, sorted(names))]
     counted = f"SELECT {who} FROM {table} WHERE {who} IS NOT NULL AND {share}"

@@ -18,6 +18,7 @@ from sfumato.lang.vocabulary import AGGREGATES
 from sfumato.lang.whose import Division
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network, Node
+from sfumato.network.parts import column_parts
 from sfumato.questions.registry import QUESTIONS
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def check_units(network: Network, requests: Iterable[Request]) -> None:
     asked = tuple(requests)
     _check_observers(network)
     whose = _owners(network)
+    for table in {column.table for column in network.spec.columns}:
+        column_parts(network, table)
     _check_personal(network)
     for request in asked:
         part = next((one for one in network.spec.divisions if one.name == request.requirement.division), None)
@@ -115,9 +118,9 @@ def _check_group(network: Network, request: Request, part: Division) -> None:
             "planned and nothing was spent."
         )
     for node in nodes:
-        goal = _goal(network, node)
+        said_by = _goals(network, node)
         for wanted in part.condition:
-            if goal is None or not _contains(goal, wanted):
+            if not said_by or not all(_contains(goal, wanted) for goal in said_by):
                 said = " and ".join(map(show, part.condition))
                 raise PlanError(
                     f"{request.position}{request.name} counts people outside of {part.name}: the goal of {node.name} "
@@ -125,12 +128,14 @@ def _check_group(network: Network, request: Request, part: Division) -> None:
                 )
 
 
-def _goal(network: Network, node: AggregateNode) -> Term | None:
+def _goals(network: Network, node: AggregateNode) -> list[Term]:
+    """The goals of all clauses that may have made it: of several heads that fit, any may be its own."""
+    found = []
     for clause in network.spec.clauses:
         if indicator(clause.head) in AGGREGATES and match(clause.head.arguments[0], node.atom) is not None:
             places = QUESTIONS[clause.head.functor].form.places(len(clause.head.arguments))
-            return dict(zip(places, clause.head.arguments, strict=True))["goal"]
-    return None
+            found.append(dict(zip(places, clause.head.arguments, strict=True))["goal"])
+    return found
 
 
 def _contains(goal: Term, wanted: Term) -> bool:
