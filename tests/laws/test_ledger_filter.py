@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP, compose
-from sfumato.ledger.balance import charge, fits
+from sfumato.ledger.balance import charge, fits, remaining
 
 LEAST = 1e-9
 EDGES = np.linspace(-3.5, 4.5, 33)
@@ -176,3 +176,10 @@ def test_a_reservation_is_charged_what_it_costs_and_not_what_was_promised(seed):
     assert not cost.delta(eps * smaller) <= left_over * smaller, (acts, kept, charged)
     if all(isinstance(one, PureDP) for one in acts):
         assert charged.stated[1] == 0 or eps < sum(one.eps for one in acts), "acts without a δ pay none"
+
+
+def test_a_promise_that_is_used_up_but_for_crumbs_leaves_nothing():
+    grant = ApproxDP(1.0, 1e-6)
+    charged = charge([PureDP(0.5), PureDP(0.5 - 1e-13)], grant, promised=grant)
+    assert charged == PureDP(1.0)
+    assert remaining([charged], grant) is None

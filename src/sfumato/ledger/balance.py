@@ -343,7 +343,15 @@ def _candidates(cost: Guarantee, grant: ApproxDP, counted: Sequence[Charge], pro
     if left is not None and left[0] > 0:
         wholes.append((rounded_down(left[0]), rounded_down(left[1])))
     fractions = [_equal_fractions(cost, *whole) for whole in dict.fromkeys(wholes) if whole is not None and whole[1] > 0]
-    return [pair for pair in (kept, _plain_sum(cost), *fractions) if pair is not None]
+    plain = _plain_sum(cost)
+    full = _without_crumbs(plain, kept) if plain is not None and kept is not None else None
+    return [pair for pair in (kept, full, plain, *fractions) if pair is not None]
+
+
+def _without_crumbs(pair: Pair, promised: Pair) -> Pair:
+    """A number that calibration left a crumb below the promise is the promised one: nothing is left that is nothing."""
+    eps, delta = (most if one <= most <= one * _NEARLY else one for one, most in zip(pair, promised, strict=True))
+    return eps, delta
 
 
 def _fraction(pair: Pair, grant: ApproxDP) -> float:
