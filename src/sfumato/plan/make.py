@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from sfumato.core.tables import nearest
 from sfumato.core.threads import calm_threads
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang import load
@@ -124,6 +125,7 @@ def _planned(
 ) -> Plan:
     network = network_of(spec_or_network, tables)
     _check_step(network.spec)
+    _check_sizes(network, known)
     requests = requests_of(network)
     assumptions: list[str] = []
     datasets = dict.fromkeys(request.requirement.dataset for request in requests)
@@ -266,9 +268,24 @@ def _size_of(dataset: str, sizes: Mapping[str, float], assumptions: list[str]) -
             f"(in Python: sizes={{{dataset!r}: N}})."
         )
         size = ASSUMED_SIZE
-    if not (math.isfinite(size) and size >= 1):
-        raise PlanError(f"The size of {dataset} must be a number from 1 on. Nothing was planned.")
     return float(size)
+
+
+def _check_sizes(network: Network, known: Mapping[str, float]) -> None:
+    """A number for nothing that there is would be forgotten without a word, and predictions made for another one."""
+    datasets = [one.name for one in network.spec.datasets]
+    aggregates = [one.name for one in network.aggregates]
+    for name, size in known.items():
+        if name not in datasets and name not in aggregates:
+            beside = f", or of contributions to {', '.join(aggregates)}" if aggregates else ""
+            raise PlanError(
+                f"--size (in Python: sizes=) names {name!r}, and the study has no dataset or aggregate of that name"
+                f"{nearest(name, [*datasets, *aggregates])}. A size is a number of individuals of "
+                f"{', '.join(datasets)}{beside}. Nothing was planned and nothing was spent."
+            )
+        if not (math.isfinite(size) and size >= 1):
+            words = f"The size of {name} must be a number from 1 on."
+            raise PlanError(f"{words} Nothing was planned and nothing was spent.")
 
 
 def _dataset(
