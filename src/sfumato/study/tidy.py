@@ -119,7 +119,7 @@ class Tidy(Shown):
 
 
 def _with_moments(table: pa.Table) -> pa.Table:
-    """Dates as timestamps: what pandas makes of dates are Python objects, which neither sort nor add up with its own."""
+    """Dates as timestamps: what pandas makes of dates are Python objects, which do not mix with its own."""
     for place, kind in enumerate(table.schema.types):
         if pa.types.is_date(kind):
             table = table.set_column(place, table.column_names[place], table.column(place).cast(pa.timestamp("us")))
