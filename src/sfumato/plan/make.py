@@ -36,7 +36,7 @@ from sfumato.plan.draw_law import LAWS, NoiseName, draw_law
 from sfumato.plan.either_way import settle_either_way
 from sfumato.plan.mixed import Mixed, Mixing
 from sfumato.plan.over_centres import assumed_of_centres, settle_over_centres
-from sfumato.plan.plan import Considered, Plan, Planned
+from sfumato.plan.plan import Considered, Curve, Plan, Planned
 from sfumato.plan.readers import read_as_one
 from sfumato.plan.request import Request, as_acted, is_pure, questions_of, requests_of
 from sfumato.plan.sentences import with_meaning
@@ -312,11 +312,14 @@ def _dataset(
     found = statistics(requests)
     losses = relative_losses((network, dataset, requests, size, sizes), found.planned)
     asked = {request.observer: request.requirement.guarantee for request in requests}
-    curves = (
-        statistic_curve(planned, loss, asked[planned.observer], found.noises[planned.observer])
-        for planned, loss in zip(found.planned, losses, strict=True)
-    )
-    return Mixed(found.planned, found.draws, found.promises, (), tuple(curves))
+
+    def curves() -> tuple[Curve, ...]:
+        return tuple(
+            statistic_curve(planned, loss, asked[planned.observer], found.noises[planned.observer])
+            for planned, loss in zip(found.planned, losses, strict=True)
+        )
+
+    return Mixed(found.planned, found.draws, found.promises, (), tuple(losses), curves)
 
 
 def _cheapest(
