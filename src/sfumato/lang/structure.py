@@ -243,7 +243,7 @@ def _patterns(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
 def _unknown_table_of_cells(
     one: Missing, tables: set[str], random: Collection[str], text: dict[Position, str]
 ) -> Problem:
-    """missing(Word, skip) or missing(Word, never) where the word is neither a table nor a variable without arguments."""
+    """missing(Word, skip) where the word is neither a table nor a variable without arguments."""
     word, plain = one.atom_pattern.functor, {name.removesuffix("/0") for name in random if name.endswith("/0")}
     known = sorted(tables)
     return _problem(
