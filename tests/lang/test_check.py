@@ -333,3 +333,18 @@ def test_no_problem_names_a_symbolic_individual():
     for wrong in ("depends(risk(P), [agge(P)], agge(P)) :- patient(P).", "publish(x, agge(P), privacy(doctor))."):
         for problem in problems_of(changed("missing(patients, never).", "") + wrong):
             assert "$" not in str(problem)
+
+
+@pytest.mark.parametrize("rule", ["skip", "never"])
+@pytest.mark.parametrize(("word", "close"), [("patietns", "patients"), ("patient", "patients"), ("zzz", None)])
+def test_a_mistyped_table_of_absent_cells_is_told_as_a_table(word, close, rule):
+    _, problems = examine(f"""
+        source(patients, 'patients.parquet'). column(patients, id, patient(P)). rows_per_person(patients, 1).
+        column(patients, age, age(P)). random(age(P)) :- patient(P). range(age(P), 0, 110). missing(age(P), 50).
+        missing({word}, {rule}).
+        dataset(people, domain(P, patient(P))). privacy_requirement(openness(public), people, dp(0.5)).
+        mean(m, age(P), patient(P)). publish(average, m, openness(public)).
+    """)
+    (problem,) = [one for one in problems if one.severity == "error"]
+    assert (problem.code, problem.nearest) == ("unknown-table", close)
+    assert f"missing(patients, {rule})" in problem.way_out

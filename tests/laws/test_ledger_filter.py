@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sfumato.core import ZCDP, ApproxDP, GaussianDP, PureDP, compose
-from sfumato.ledger.balance import charge, fits
+from sfumato.ledger.balance import charge, fits, remaining
 
 LEAST = 1e-9
 EDGES = np.linspace(-3.5, 4.5, 33)
@@ -149,3 +149,37 @@ def test_the_checker_finds_what_joint_composition_admits(grant, first, continuat
             best = max(best, hockey_stick(*(np.concatenate(part) for part in zip(*pieces, strict=True)), grant.eps))
     assert best > 1.2 * grant.delta_
     assert best >= 0.9 * truth
+
+
+# ── one reservation is charged what it costs ─────────────────────────────────────────────────────────────────────────
+
+
+def _acts(random):
+    """A handful of acts that are drawn together, some with an ε of their own and some without."""
+    pure = [PureDP(float(random.uniform(0.05, 0.5))) for _ in range(random.integers(0, 4))]
+    gaussian = [GaussianDP(float(random.uniform(0.02, 0.2))) for _ in range(random.integers(0 if pure else 1, 3))]
+    return [*pure, *gaussian]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_reservation_is_charged_what_it_costs_and_not_what_was_promised(seed):
+    random = np.random.default_rng(seed)
+    acts, delta = _acts(random), float(10 ** random.uniform(-9, -5))
+    cost = compose(acts)
+    kept = ApproxDP(cost.epsilon(delta) * float(random.uniform(1.0, 1.08)), delta)  # near enough to seem the same
+    grant = ApproxDP(kept.eps * float(random.uniform(1, 20)), delta * float(random.uniform(1, 20)))
+    charged = charge(acts, grant, promised=kept)
+    eps, left_over = charged.stated
+    assert cost.delta(eps) <= left_over or isinstance(charged, PureDP)  # never less than what is drawn costs
+    assert isinstance(charged, ApproxDP) or eps >= cost.epsilon(0.0)
+    smaller = 1 - 3e-5  # of a charge that is no smaller in both numbers, nothing may be left out
+    assert not cost.delta(eps * smaller) <= left_over * smaller, (acts, kept, charged)
+    if all(isinstance(one, PureDP) for one in acts):
+        assert charged.stated[1] == 0 or eps < sum(one.eps for one in acts), "acts without a δ pay none"
+
+
+def test_a_promise_that_is_used_up_but_for_crumbs_leaves_nothing():
+    grant = ApproxDP(1.0, 1e-6)
+    charged = charge([PureDP(0.5), PureDP(0.5 - 1e-13)], grant, promised=grant)
+    assert charged == PureDP(1.0)
+    assert remaining([charged], grant) is None

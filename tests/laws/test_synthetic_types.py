@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from sfumato import Study, verify
+from sfumato import Dates, Study, verify
 from sfumato.errors import UnprovedError
 from sfumato.release.synthetic import SyntheticRelease
+from sfumato.study.tidy import Tidy
 
 KINDS = ("int8", "int64", "Int64", "uint16", "float64", "word")
 
@@ -77,3 +78,40 @@ def test_a_plan_that_does_not_keep_what_edges_cost_is_found(tmp_path, monkeypatc
             broken += 1
             break
     assert broken
+
+
+def days(draw: random.Random, size: int, kind: str) -> pd.DataFrame:
+    """The same days as pandas' own, as Python's or as text."""
+    noise = np.random.default_rng(draw.getrandbits(32))
+    cells = pd.Series(np.datetime64("2020-01-01") + noise.integers(0, 300, size).astype("timedelta64[D]"))
+    if kind == "date":
+        cells = cells.dt.date
+    elif kind == "text":
+        cells = cells.dt.strftime("%Y-%m-%d")
+    else:
+        cells = cells.astype(kind)
+    return pd.DataFrame({"day": cells, "g": noise.choice(["a", "b"], size)})
+
+
+@pytest.mark.parametrize("kind", ["datetime64[ns]", "datetime64[us]", "datetime64[s]", "date", "text"])
+def test_days_are_days_of_the_frame_that_is_asked_for(kind):
+    frame = days(random.Random(kind), 300, kind)
+    columns = {"day": Dates("2020-01-01", "2020-12-31"), "g": ["a", "b"]}
+    study = (
+        Study("rows")
+        .table("t", frame, person=None, missing="never", columns=columns)
+        .promise("public", epsilon=3, delta=1e-6)
+        .synthetic(["day", "g"], name="made", to="public")
+    )
+    made = study.plan(size=300).run(ledger=None)["made"]
+    found = made.to_pandas()
+    assert str(found["day"].dtype) == "datetime64[us]"
+    assert found["day"].between("2020-01-01", "2020-12-31").all()
+    assert made.to_arrow()["day"].type == pa.date32()
+    assert [one.date() for one in found["day"]] == made["day"]
+    assert list(pd.concat([frame.astype({"day": "datetime64[us]"}), found]).dtypes) == list(found.dtypes)
+
+
+def test_a_day_that_is_absent_stays_absent():
+    table = Tidy(pa.table({"day": pa.array([18292, None], pa.int32()).cast(pa.date32()), "n": [1, 2]}))
+    assert table.to_pandas()["day"].isna().tolist() == [False, True]

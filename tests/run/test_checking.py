@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -175,3 +177,42 @@ def test_a_source_inside_the_data_folder_is_not(path):
         HEAD.replace("items.parquet", path) + "sum(s, x(I), item(I)). publish(q, s, openness(public))."
     )
     assert [problem for problem in problems if problem.severity == "error"] == []
+
+
+#: Questions that no plan answers, each for a reason of its own, and some that are fine.
+UNANSWERED = (
+    "mean({name}, root(I), item(I)).",
+    "sum({name}, inverse(I), item(I)).",
+    "histogram({name}, x(I), item(I), [0, 5, 3]).",
+    "histogram({name}, z(I), item(I), [0.5, 0.3, 0.1]).",
+)
+ANSWERED = ("mean({name}, x(I), item(I)).", "count({name}, item(I)).", "median({name}, z(I), item(I)).")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_refusals_of_the_planner_are_told_at_once(seed, tmp_path):
+    draw = random.Random(seed)
+    bad = draw.sample(UNANSWERED, draw.randint(2, 4))
+    asked = draw.sample([*bad, *ANSWERED], len(bad) + len(ANSWERED))
+    lines = [
+        "random(root(I)) :- item(I). depends(root(I), [z(I)], sqrt(z(I))).",
+        "random(inverse(I)) :- item(I). depends(inverse(I), [z(I)], 1 / z(I)).",
+        *(line.format(name=f"q{place}") for place, line in enumerate(asked)),
+        *(f"publish(p{place}, q{place}, openness(public))." for place in range(len(asked))),
+        *(["prefer(p0, nonsense)."] if draw.random() < 0.5 else []),
+    ]
+    study = tmp_path / "study.pl"
+    study.write_text(HEAD + "\n".join(lines), encoding="utf-8")
+    _, problems = examine_study(study)
+    told = {one.position.line for one in problems if one.severity == "error"}
+    above = HEAD.count("\n") + 3
+    wishes = {above + 2 * len(asked)} if "prefer" in lines[-1] else set()
+    assert told == {above + place for place, line in enumerate(asked) if line in bad} | wishes, problems
+    assert {one.position.file for one in problems} == {"study.pl"}
+    assert len(problems) == len(bad) + len(wishes)
+
+
+def test_what_rests_on_a_refused_question_is_not_told_as_a_problem_of_its_own():
+    text = HEAD + "histogram(h, x(I), item(I), [0.5, 0.3]).\npublish(p, h, openness(public)). weight(p, 3).\n"
+    _, problems = examine_study(text)
+    assert [one.code for one in problems] == ["plan"]

@@ -344,3 +344,14 @@ def test_a_table_that_is_alone_need_not_be_named(tmp_path):
     assert "table(people, 'one.db', person(P) = id, [" in (tmp_path / "study.pl").read_text()
     with pytest.raises(InputError, match="is no database"):
         run_new(Path(__file__), tmp_path / "other.pl", inside="people")
+
+
+def test_a_file_that_is_not_there_is_told_with_those_that_are(tmp_path):
+    (tmp_path / "stays.csv").write_text("id,days\n1,2\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"no file stayz.csv. Did you mean stays.csv\? Nothing was written"):
+        run_new(tmp_path / "stayz.csv", tmp_path / "study.pl")
+    with pytest.raises(DataError, match=r"no file other.parquet. There are stays.csv. Give the path .* Nothing was"):
+        run_new(tmp_path / "other.parquet", tmp_path / "study.pl")
+    with pytest.raises(DataError, match=r"no folder .*nowhere. Check the path"):
+        run_new(tmp_path / "nowhere" / "stays.csv", tmp_path / "study.pl")
+    assert not (tmp_path / "study.pl").exists()

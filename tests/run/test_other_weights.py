@@ -8,6 +8,8 @@ import pytest
 
 from sfumato import Categories, Interval, Study
 from sfumato.errors import InputError
+from sfumato.plan import mixed
+from sfumato.run import other_weights as module
 from sfumato.run.aims import half_width_of
 from sfumato.run.other_weights import other_weights
 from sfumato.run.planning import make_plan
@@ -80,3 +82,35 @@ def test_python_compares_weights():
     for wrong in ({}, {"weight": [1], "epsilon": [1]}, {"weight": [0]}, {"weight": [float("nan")]}):
         with pytest.raises(InputError, match="Nothing was planned"):
             plan.compare(**wrong)
+
+
+MIXED = """
+table(t, 't.csv', p(P) = id, [x: 0..10, y: 0..10, g: [a, b, c]]). rows_per_person(t, 1). missing(t, never).
+dataset(d, domain(P, p(P))). privacy_requirement(o(public), d, dp(1, 0.000001)).
+mean(m, x(P), p(P)). publish(average, m, o(public)).
+median(q, y(P), p(P)). publish(middle, q, o(public)).
+publish(rows, synthetic([x(P), g(P)]), o(public)).
+publish(groups, classifier(g(P), [x(P), y(P)]), o(public)).
+"""
+
+
+def test_nothing_is_planned_that_is_known(monkeypatch):
+    """At the weight that it has a publication is as it is."""
+    plan, made = make_plan(MIXED, sizes={"d": 500}), []
+    again = module.planned_with
+    monkeypatch.setattr(module, "planned_with", lambda *given, **named: made.append(named) or again(*given, **named))
+    curves = list(other_weights(plan, {"d": 500}))
+    assert len(made) == (len(module.MULTIPLES) - 1) * len(curves)
+    for curve in curves:
+        own = curve[module.MULTIPLES.index(1.0)]
+        assert own.half_width == half_width_of(plan.publication(own.publication))
+        same = again(plan, {"d": 500}, weights={own.publication: own.weight})
+        assert own.half_width == half_width_of(same.publication(own.publication))
+
+
+def test_losses_at_other_amounts_are_predicted_of_the_plan_that_is_kept_alone(monkeypatch):
+    told, predict = [], mixed.act_curve
+    monkeypatch.setattr(mixed, "act_curve", lambda wanted, *given: told.append(wanted.name) or predict(wanted, *given))
+    plan = make_plan(MIXED, sizes={"d": 500})
+    assert sorted(told) == sorted(act.name for act in plan.acts)
+    assert [curve.publication for curve in plan.frontier] == [one.name for one in plan.publications]

@@ -11,6 +11,7 @@ import pytest
 from sfumato import make_plan, run_plan
 from sfumato.errors import InputError
 from sfumato.evidence import verify
+from sfumato.ledger import Ledger
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Plan
 from sfumato.plan.wanted import follows_study
@@ -159,6 +160,16 @@ TWO = (
     "privacy_requirement(openness(doctor), people, dp(3)).",
     "publish(quarts, q, openness(doctor)).",
 )
+
+
+def test_one_reader_is_booked_at_what_is_drawn_and_not_at_the_promise(tmp_path):
+    plan = make_plan(study("dp(1, 0.000001)", *MIDDLE, *MEAN), sizes={"people": 3001})
+    ledger = Ledger(tmp_path / "ledger.db")
+    release = run_plan(plan, {"people": table()}, ledger, grant=True)
+    drawn, booked = release.certificate.guarantee, ledger.balance("people", "person").spent
+    assert drawn.epsilon(0.0) < 0.999, "nothing to be saved here: take another study"
+    assert booked.stated == (pytest.approx(drawn.epsilon(0.0), rel=1e-9), 0.0)
+    assert booked.eps >= drawn.epsilon(0.0) * (1 - 1e-12)
 
 
 def test_two_observers_who_collude_share_their_noise():

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import Interval, Study
+from sfumato import REPLACE_ONE, ApproxDP, Certificate, Gaussian, Interval, Study, load
 from sfumato.errors import SfumatoError
 
 FRAME = pd.DataFrame({"id": np.arange(60), "x": np.arange(60.0), "y": np.arange(60.0) / 2, "c": ["a", "b"] * 30})
@@ -93,3 +93,25 @@ def test_an_error_of_pythons_own_is_found(monkeypatch):
     monkeypatch.setattr(Study, "ask", Study.ask.__wrapped__)
     with pytest.raises(TypeError):
         in_words("correlation", "call", "subject", "true")
+
+
+@pytest.mark.parametrize("half", ["\ud800", "a\udc80", "\udfff b"])
+@pytest.mark.parametrize("place", ["title", "table", "reader", "name", "subject", "text"])
+def test_half_a_character_is_refused_in_words(place, half):
+    """A lone surrogate, as os.listdir gives for odd file names, can be written to no file."""
+    said = {"title": "t", "table": "t", "reader": "public", "name": "average"} | {place: half}
+    frame = pd.DataFrame({"x": [1.0] * 20})
+
+    def planned() -> None:
+        if place == "subject":
+            noise = Gaussian.for_guarantee(ApproxDP(1.0, 1e-6), 1.0, REPLACE_ONE)
+            Certificate.issue(subject=half, events=[noise.event()], proofs=[noise.proof])
+        if place == "text":
+            load(f"patient('{half}'). random(age(P)) :- patient(P).")
+        study = Study(said["title"]).table(said["table"], frame, person=None, missing="never", columns={"x": (0, 9)})
+        study = study.promise(said["reader"], epsilon=1, delta=1e-6)
+        study.mean("x", name=said["name"], to=said["reader"]).plan(size=20)
+
+    with pytest.raises(SfumatoError) as refused:
+        planned()
+    str(refused.value).encode("utf-8", "backslashreplace")

@@ -24,6 +24,7 @@ from pyarrow import parquet
 from sfumato.errors import DataError, InputError
 from sfumato.lang.problem import nearest
 from sfumato.lang.proposals import could_be_person
+from sfumato.lang.spec import DATABASE_ENDINGS, TABLE_ENDINGS
 from sfumato.lang.starter import StarterColumn, starter_schema, starter_study
 from sfumato.network.stores.store import file_store
 from sfumato.network.text_files import check_separator
@@ -31,6 +32,8 @@ from sfumato.network.text_files import check_separator
 __all__ = ["header_of", "run_new"]
 
 _LONGEST_HEADER = 1_000_000
+#: Files of a folder that are named where the one that was asked for is not there.
+_MOST_NAMED = 8
 
 
 def run_new(
@@ -139,6 +142,7 @@ def _table_inside(file: Path, inside: str | None) -> str | None:
 def header_of(table: Path, inside: str | None = None) -> tuple[StarterColumn, ...]:
     """Names and types of a table's columns; of a database those of the table `inside`."""
     store = file_store(table) if inside is not None else None
+    _check_there(table)
     try:
         if store is not None and inside is not None:
             columns = _columns(store.header(inside))
@@ -152,6 +156,19 @@ def header_of(table: Path, inside: str | None = None) -> tuple[StarterColumn, ..
     if not columns or len({column.name for column in columns}) != len(columns):
         raise DataError(f"{table.name} has no columns, or two of the same name. Nothing was written.")
     return columns
+
+
+def _check_there(table: Path) -> None:
+    if table.exists():
+        return
+    folder = table.resolve().parent
+    if not folder.is_dir():
+        raise DataError(f"There is no folder {folder}. Check the path of the table. Nothing was written.")
+    known = sorted(one.name for one in folder.iterdir() if one.suffix.lower() in (*TABLE_ENDINGS, *DATABASE_ENDINGS))
+    there = f"There are {', '.join(known[:_MOST_NAMED])}." if known else "It holds no table at all."
+    close = nearest(table.name, known)
+    hint = f"Did you mean {close}?" if close else f"{there} Give the path of a Parquet, CSV, DuckDB or SQLite file."
+    raise DataError(f"{folder} has no file {table.name}. {hint} Nothing was written.")
 
 
 def _read_schema(table: Path) -> pa.Schema:

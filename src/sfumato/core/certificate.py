@@ -422,5 +422,6 @@ def _number(value: Any, what: str) -> float:
 def _text(value: Any, what: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{what} must be words.")
-    value.encode()  # a lone surrogate cannot be written to a file
+    if any("\ud800" <= sign <= "\udfff" for sign in value):
+        raise InputError(f"{what} holds half of a character (a lone surrogate), which no file can hold. Leave it out.")
     return value

@@ -408,7 +408,7 @@ def checked_text(value: str, what: str) -> str:
     with suppress(UnicodeEncodeError):
         value.encode("utf-8")
         return str.__str__(value)
-    raise SchemaError(f"{what}: {value!r} holds a lone surrogate, which is not text.")
+    raise SchemaError(f"{what}: {value!r} holds half of a character (a lone surrogate). Leave it out.")
 
 
 def _checked_values(values: Any) -> tuple[Scalar, ...]:

@@ -47,6 +47,8 @@ LONGEST_CLAUSE = 20_000
 MOST_NESTED = 100
 MOST_OPERATORS = 400
 
+#: Half of a pair that only together is a character.
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _INDEX = object()
 
 
@@ -106,6 +108,15 @@ def read(text: str, file: str = "study") -> tuple[tuple[Clause, ...], tuple[Prob
             places.at(0),
             expected="a page or two of declarations",
             way_out="Put rows into a table and declare it with source(Table, 'file').",
+        )
+        return (), (problem,)
+    if (broken := _HALF_CHARACTER.search(text)) is not None:
+        problem = Problem(
+            "error",
+            "syntax",
+            "here stands half of a character (a lone surrogate), which no file can hold",
+            places.at(broken.start()),
+            way_out="Write the whole character, or leave it out.",
         )
         return (), (problem,)
     clauses: list[Clause] = []

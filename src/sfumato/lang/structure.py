@@ -11,7 +11,7 @@ public tables. Whoever wants private rows asks for them inside an aggregate's go
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from sfumato.lang.asked import check_questions
 from sfumato.lang.problem import Problem, nearest
@@ -224,8 +224,12 @@ def _patterns(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
     tables = {source.table for source in spec.sources}
     for one in (*spec.ranges, *spec.missing):
         name = indicator(one.atom_pattern)
-        whole = isinstance(one, Missing) and one.of_table and one.atom_pattern.functor in tables
-        if name not in random and not whole:
+        of_table = isinstance(one, Missing) and one.of_table
+        if name in random or (of_table and one.atom_pattern.functor in tables):
+            continue
+        if of_table and tables:
+            yield _unknown_table_of_cells(one, tables, random, text)
+        else:
             yield _problem(
                 "unknown-variable",
                 f"{name} is not a declared random variable",
@@ -234,6 +238,23 @@ def _patterns(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
                 f"Declare it: random({show(one.atom_pattern)}) :- conditions.",
                 nearest(name, random),
             )
+
+
+def _unknown_table_of_cells(
+    one: Missing, tables: set[str], random: Collection[str], text: dict[Position, str]
+) -> Problem:
+    """missing(Word, skip) where the word is neither a table nor a variable without arguments."""
+    word, plain = one.atom_pattern.functor, {name.removesuffix("/0") for name in random if name.endswith("/0")}
+    known = sorted(tables)
+    return _problem(
+        "unknown-table",
+        f"{word} is neither a table nor a declared random variable",
+        one.position,
+        text.get(one.position, "") if one.position else "",
+        f"Name a table as source(…) does ({', '.join(known)}): missing({known[0]}, {one.rule}). Or a variable with "
+        f"what it is of: missing({word}(P), {one.rule}).",
+        nearest(word, {*tables, *plain}),
+    )
 
 
 def _names_of_variables(spec: Spec) -> Iterator[Problem]:

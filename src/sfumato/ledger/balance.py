@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal, localcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, localcontext
 
 from sfumato.core import (
     ZCDP,
@@ -31,6 +31,7 @@ from sfumato.core import (
     compose,
 )
 from sfumato.core.guarantee import mu_of_pure
+from sfumato.ledger.decimals import PRECISION, exact, floored, root_up, rounded, rounded_down, rounded_up
 from sfumato.ledger.windows import counted_in, window_cost
 
 __all__ = [
@@ -52,7 +53,6 @@ Cost = Event | Guarantee | Repeated
 Charge = Guarantee | None
 GRANTABLE = (PureDP, ApproxDP, GaussianDP, ZCDP, RenyiDP, Pufferfish)
 
-_PRECISION = 400
 #: Bisection of the fraction of a grant, from 1e-9 to 1 on a logarithmic scale.
 _SMALLEST_FRACTION = 1e-9
 _STEPS = 22
@@ -68,8 +68,9 @@ def charge(
     """The amount of one reservation in the grant's currency, rounded up; None where there is none.
 
     For an (ε, δ) grant a composed cost is a curve, and a point on it has to be chosen among `promised` (if the cost
-    keeps it), plain addition, and equal fractions of ε and δ of the grant or of what is left of it: the first that
-    fits, or a later one that uses clearly less. All of that is public and known before anything is drawn.
+    keeps it), plain addition, and equal fractions of ε and δ of the promise, of the grant or of what is left of it: the
+    first that fits, or a later one that uses clearly less or is nowhere more and somewhere less. So what is charged is
+    what is drawn, and no more. All of that is public and known before anything is drawn.
 
     >>> charge([PureDP(0.5)], ZCDP(1.0))
     ZCDP(adjacency=None, rho=0.125)
@@ -95,10 +96,10 @@ def _moment_charge(cost: Guarantee, grant: Guarantee) -> Charge:
     match grant:
         case GaussianDP():
             squares = _squares_of_mu(cost)
-            return None if squares is None else GaussianDP(_root_up(squares))
+            return None if squares is None else GaussianDP(root_up(squares))
         case ZCDP():
             rho = _rho(cost)
-            return None if rho is None else ZCDP(_up(rho))
+            return None if rho is None else ZCDP(rounded_up(rho))
         case RenyiDP(alpha=alpha):
             eps = cost.rdp(alpha)
             return RenyiDP(alpha, eps) if math.isfinite(eps) else None
@@ -141,14 +142,14 @@ def total(charges: Sequence[Charge], grant: Guarantee) -> Guarantee | None:
         return grant  # something without a known amount: everything is gone
     match grant:
         case PureDP() | ApproxDP():
-            eps, delta = _up(amounts[0]), _up(amounts[1])
+            eps, delta = rounded_up(amounts[0]), rounded_up(amounts[1])
             return ApproxDP(eps, min(delta, math.nextafter(1.0, 0.0))) if delta else PureDP(eps)
         case GaussianDP():
-            return GaussianDP(_root_up(amounts[0]))
+            return GaussianDP(root_up(amounts[0]))
         case ZCDP():
-            return ZCDP(_up(amounts[0]))
+            return ZCDP(rounded_up(amounts[0]))
         case RenyiDP(alpha=alpha):
-            return RenyiDP(alpha, _up(amounts[0]))
+            return RenyiDP(alpha, rounded_up(amounts[0]))
     return None
 
 
@@ -171,18 +172,18 @@ def remaining(charges: Sequence[Charge], grant: Guarantee) -> Guarantee | None:
     who = grant.adjacency
     match grant:
         case ApproxDP():
-            return _made(lambda eps: ApproxDP(eps, _down(left[1]), adjacency=who), _down(left[0]))
+            return _made(lambda eps: ApproxDP(eps, rounded_down(left[1]), adjacency=who), rounded_down(left[0]))
         case PureDP():
-            return _made(lambda eps: PureDP(eps, adjacency=who), _down(left[0]))
+            return _made(lambda eps: PureDP(eps, adjacency=who), rounded_down(left[0]))
         case GaussianDP():
             with localcontext() as context:
-                context.prec = _PRECISION
+                context.prec = PRECISION
                 root = left[0].sqrt()
-            return _made(lambda mu: GaussianDP(mu, adjacency=who), _floor(root, 6))
+            return _made(lambda mu: GaussianDP(mu, adjacency=who), floored(root, 6))
         case ZCDP():
-            return _made(lambda rho: ZCDP(rho, adjacency=who), _down(left[0]))
+            return _made(lambda rho: ZCDP(rho, adjacency=who), rounded_down(left[0]))
         case RenyiDP(alpha=alpha):
-            return _made(lambda eps: RenyiDP(alpha, eps, adjacency=who), _down(left[0]))
+            return _made(lambda eps: RenyiDP(alpha, eps, adjacency=who), rounded_down(left[0]))
     return None
 
 
@@ -210,17 +211,17 @@ def _amounts(guarantee: Guarantee, grant: Guarantee) -> tuple[Decimal, ...] | No
     """What adds: (ε, δ) for a plain grant, otherwise (μ²,), (ρ,) or (ε,)."""
     match grant, guarantee:
         case ((PureDP() | ApproxDP()), PureDP(eps=eps)):
-            return _exact(eps), Decimal(0)
+            return exact(eps), Decimal(0)
         case ((PureDP() | ApproxDP()), ApproxDP(eps=eps, delta_=delta)):
-            return _exact(eps), _exact(delta)
+            return exact(eps), exact(delta)
         case GaussianDP(), GaussianDP(mu=mu):
             with localcontext() as context:
-                context.prec = _PRECISION
-                return (_exact(mu) ** 2,)
+                context.prec = PRECISION
+                return (exact(mu) ** 2,)
         case ZCDP(), ZCDP(rho=rho):
-            return (_exact(rho),)
+            return (exact(rho),)
         case RenyiDP(alpha=alpha), RenyiDP(alpha=order, eps=eps) if order >= alpha:
-            return (_exact(eps),)
+            return (exact(eps),)
     return None
 
 
@@ -230,7 +231,7 @@ def _sums(charges: Sequence[Charge], grant: Guarantee) -> tuple[Decimal, ...] | 
     if len(known) < len(amounts):
         return None
     with localcontext() as context:
-        context.prec = _PRECISION
+        context.prec = PRECISION
         return tuple(sum(column, Decimal(0)) for column in zip(*known, strict=True))
 
 
@@ -244,7 +245,7 @@ def _left(charges: Sequence[Charge], grant: Guarantee) -> tuple[Decimal, ...] | 
     if used is None:
         return None
     with localcontext() as context:
-        context.prec = _PRECISION
+        context.prec = PRECISION
         return tuple(have - spent for have, spent in zip(whole, used, strict=True))
 
 
@@ -273,7 +274,7 @@ def _rho(cost: Guarantee) -> Decimal | None:
     """ρ of a cost: μ²/2 for Gaussian noise, ε²/2 for a pure ε (Bun & Steinke 2016, Prop. 1.6 and 3.3)."""
     match cost:
         case ZCDP(rho=rho):
-            return _exact(rho)
+            return exact(rho)
         case GaussianDP(mu=value) | PureDP(eps=value) | ApproxDP(eps=value, delta_=0.0):
             return _half(_weighted([(value, 1)], 2))
         case ComposedDP():
@@ -293,17 +294,17 @@ def _rho_of_acts(cost: ComposedDP) -> Decimal | None:
 
 def _half(value: Decimal | None) -> Decimal | None:
     with localcontext() as context:
-        context.prec = _PRECISION
+        context.prec = PRECISION
         return None if value is None else value / 2
 
 
 def _weighted(values: Iterable[tuple[float, int]], power: int) -> Decimal | None:
     with localcontext() as context:
-        context.prec = _PRECISION
+        context.prec = PRECISION
         terms = [(value, count) for value, count in values]
         if not all(math.isfinite(value) for value, _ in terms):
             return None
-        return sum((_exact(value) ** power * count for value, count in terms), Decimal(0))
+        return sum((exact(value) ** power * count for value, count in terms), Decimal(0))
 
 
 # ── a point for a curve ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -323,21 +324,34 @@ def _chosen(cost: Guarantee, grant: ApproxDP, counted: Sequence[Charge], promise
     fitting = [pair for pair in known if fits([*counted, _from_pair(pair)], grant)]
     best: Pair | None = None
     for pair in fitting or known:
-        if best is None or _fraction(pair, grant) * _CLEARLY_LESS < _fraction(best, grant):
+        if best is None or _is_better(pair, best, grant):
             best = pair
     return best
 
 
+def _is_better(pair: Pair, best: Pair, grant: ApproxDP) -> bool:
+    if _fraction(pair, grant) * _CLEARLY_LESS < _fraction(best, grant):
+        return True
+    nowhere_more = pair[0] <= best[0] and pair[1] <= best[1]
+    return nowhere_more and any(one * _NEARLY < other for one, other in zip(pair, best, strict=True))
+
+
 def _candidates(cost: Guarantee, grant: ApproxDP, counted: Sequence[Charge], promised: Guarantee | None) -> list[Pair]:
     left = _left(counted, grant)
-    free = left is not None and left[0] > 0 and left[1] > 0
-    candidates = [
-        _pair(promised) if promised is not None and cost.implies(promised.under(cost.adjacency)) is True else None,
-        _plain_sum(cost),
-        _equal_fractions(cost, grant.eps, grant.delta_),
-        _equal_fractions(cost, _down(left[0]), _down(left[1])) if left is not None and free else None,
-    ]
-    return [pair for pair in candidates if pair is not None]
+    kept = _pair(promised) if promised is not None and cost.implies(promised.under(cost.adjacency)) is True else None
+    wholes = [*([] if kept is None else [kept]), (grant.eps, grant.delta_)]
+    if left is not None and left[0] > 0:
+        wholes.append((rounded_down(left[0]), rounded_down(left[1])))
+    fractions = [_equal_fractions(cost, *whole) for whole in dict.fromkeys(wholes) if whole[1] > 0]
+    plain = _plain_sum(cost)
+    full = _without_crumbs(plain, kept) if plain is not None and kept is not None else None
+    return [pair for pair in (kept, full, plain, *fractions) if pair is not None]
+
+
+def _without_crumbs(pair: Pair, promised: Pair) -> Pair:
+    """A number that calibration left a crumb below the promise is the promised one: nothing is left that is nothing."""
+    eps, delta = (most if one <= most <= one * _NEARLY else one for one, most in zip(pair, promised, strict=True))
+    return eps, delta
 
 
 def _fraction(pair: Pair, grant: ApproxDP) -> float:
@@ -348,7 +362,7 @@ def _equal_fractions(cost: Guarantee, eps: float, delta: float) -> Pair | None:
     """(tε, tδ) with the least t ≤ 1 for which the cost keeps it, t to six digits and shorter where that holds."""
 
     def scaled(t: Decimal) -> Pair:
-        return _up(t * _exact(eps)), _up(t * _exact(delta))
+        return rounded_up(t * exact(eps)), rounded_up(t * exact(delta))
 
     def holds(t: Decimal) -> bool:
         pair = scaled(t)
@@ -359,12 +373,12 @@ def _equal_fractions(cost: Guarantee, eps: float, delta: float) -> Pair | None:
     low, high = _SMALLEST_FRACTION, 1.0
     for _ in range(_STEPS):
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if holds(_exact(middle)) else (middle, high)
+        low, high = (low, middle) if holds(exact(middle)) else (middle, high)
     for digits in range(1, 7):
-        short = _rounded(high, digits, ROUND_HALF_EVEN)
-        if short <= _exact(high) * Decimal(_NEARLY) and holds(short):
+        short = rounded(high, digits, ROUND_HALF_EVEN)
+        if short <= exact(high) * Decimal(_NEARLY) and holds(short):
             return scaled(short)
-    return scaled(_exact(high))
+    return scaled(exact(high))
 
 
 def _plain_sum(cost: Guarantee) -> Pair | None:
@@ -375,7 +389,7 @@ def _plain_sum(cost: Guarantee) -> Pair | None:
     delta = _weighted(((part.pair.stated_delta(part), part.count) for part in cost.parts), 1)
     if eps is None or delta is None or delta >= 1:
         return None
-    return _up(eps), _up(delta)
+    return rounded_up(eps), rounded_up(delta)
 
 
 def _from_pair(pair: Pair) -> Guarantee:
@@ -384,47 +398,6 @@ def _from_pair(pair: Pair) -> Guarantee:
 
 def _pair(guarantee: Guarantee | None) -> Pair | None:
     return guarantee.stated if isinstance(guarantee, PureDP | ApproxDP) else None
-
-
-# ── numbers: exact, or rounded against us ────────────────────────────────────────────────────────────────────────────
-
-
-def _exact(value: float) -> Decimal:
-    return Decimal(repr(float(value)))
-
-
-def _up(exact: Decimal) -> float:
-    rounded = float(exact)
-    return math.nextafter(rounded, math.inf) if _exact(rounded) < exact else rounded
-
-
-def _down(exact: Decimal) -> float:
-    rounded = float(exact)
-    return math.nextafter(rounded, -math.inf) if _exact(rounded) > exact else rounded
-
-
-def _root_up(square: Decimal) -> float:
-    """√square rounded up: the root of a square is what was squared."""
-    with localcontext() as context:
-        context.prec = _PRECISION
-        rounded = float(context.sqrt(square))
-        while _exact(rounded) ** 2 < square:
-            rounded = math.nextafter(rounded, math.inf)
-    return rounded
-
-
-def _rounded(value: float, digits: int, rounding: str) -> Decimal:
-    return Context(prec=digits, rounding=rounding).create_decimal(repr(value))
-
-
-def _floor(value: Decimal, digits: int) -> float:
-    return float(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(value))
-
-
-def _number(value: float, rounding: str) -> str:
-    if not math.isfinite(value):
-        return str(value)
-    return f"{float(_rounded(value, 12, rounding)):.12g}"
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -445,6 +418,12 @@ def amount_text(guarantee: Guarantee, rounding: str = ROUND_HALF_EVEN) -> str:
         case ZCDP(rho=rho):
             return f"{_number(rho, rounding)}-zCDP"
     return guarantee.describe()
+
+
+def _number(value: float, rounding: str) -> str:
+    if not math.isfinite(value):
+        return str(value)
+    return f"{float(rounded(value, 12, rounding)):.12g}"
 
 
 def left_text(left: Guarantee | None) -> str:
@@ -472,7 +451,7 @@ def missing_text(items: Sequence[Cost], charged: Charge, left: Guarantee | None,
     have = _in_words(left, grant) if left else dict.fromkeys(asked, 0.0)
     texts = []
     for name, value in asked.items():
-        missing = -_down(_exact(have[name]) - _exact(value))
+        missing = -rounded_down(exact(have[name]) - exact(value))
         if missing > 0:
             texts.append(f"{name} {_number(missing, ROUND_CEILING)} too large")
     return " and ".join(texts) or _TOGETHER

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from sfumato.core.domain import Categories
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
-from sfumato.lang.spec import Dataset, Spec
-from sfumato.lang.term import indicator
+from sfumato.lang.spec import Dataset
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.cells import asserted, cell_of, final_value, flag, merged, placed, single, where
+from sfumato.network.columns import home_of, wanted_tables
 from sfumato.network.condition import Member, Present
 from sfumato.network.crowd import crowd_of
 from sfumato.network.expected import expected_entries, expected_total
@@ -36,10 +36,10 @@ from sfumato.network.facts import Key, KnownColumn, TableFacts, absent_word, kno
 from sfumato.network.known import check_number
 from sfumato.network.network import Group, Network, Node, first_of_each
 from sfumato.network.parts import RowShare, row_shares
-from sfumato.network.peers import add_peers, peer_tables
+from sfumato.network.peers import add_peers
 from sfumato.network.rows import PUBLIC_KEY, kept_rows
 from sfumato.network.scalars import add_scalars, literal, plain_value, rests_on_aggregate
-from sfumato.network.structure import fed_datasets, has_structure, identity_of, individuals_of, key_query
+from sfumato.network.structure import fed_datasets, identity_of, individuals_of, key_query
 from sfumato.network.tables import TableLayout, TableRoom, layout_of, naming_columns
 from sfumato.network.told import tell_curator
 from sfumato.network.totals import number_of, totals
@@ -100,7 +100,7 @@ def evaluate(
     """
     spec, keys = network.spec, row_keys or {}
     fed = fed_datasets(spec)
-    with TableRoom(tables, _wanted(network, fed), spec.numbered_tables, naming_columns(spec)) as room:
+    with TableRoom(tables, wanted_tables(network, fed), spec.numbered_tables, naming_columns(spec)) as room:
         add_peers(room, spec, keys)
         tell_curator(room, network)
         shared = _early(network, room, fed)
@@ -137,27 +137,6 @@ def _late(network: Network, room: TableRoom, shared: Mapping[str, Any], found: M
     return {node.name: known[node.name] for node in nodes}
 
 
-def _wanted(network: Network, fed: Sequence[Dataset]) -> list[str]:
-    spec = network.spec
-    nodes = chain(network.shared, *(group.nodes for group in network.groups))
-    wanted = {node.source.table for node in nodes if node.source is not None}
-    wanted |= peer_tables(spec)
-    wanted |= {member.table for node in network.aggregates for member in node.condition.members()}
-    for dataset in fed:
-        wanted.add(_home(spec, dataset).table)
-        if has_structure(spec, dataset):
-            wanted |= {t for t in spec.public_tables if layout_of(spec, t).identity(identity_of(dataset))}
-    return sorted(wanted)
-
-
-def _home(spec: Spec, dataset: Dataset) -> TableLayout:
-    """The table whose rows are the individuals: the first in which nothing but the individual identifies a row."""
-    predicate = identity_of(dataset)
-    tables = dict.fromkeys(column.table for column in spec.columns if indicator(column.atom) == predicate)
-    layouts = [layout_of(spec, table) for table in tables]
-    return min(layouts, key=lambda layout: (len(layout.identities) > 1, layout.public))
-
-
 class _People:
     """The individuals of one dataset: their cells joined, their groups told apart, their expressions computed."""
 
@@ -169,7 +148,7 @@ class _People:
         self.people = individuals_of(self.spec)
         self.groups = [group for group in network.groups if group.dataset == dataset.name]
         self.aggregates = [node for node in network.aggregates if node.dataset == dataset.name]
-        self.home = _home(self.spec, dataset)
+        self.home = home_of(self.spec, dataset)
         self.nodes = first_of_each(self.groups)
         members = {m.key: m for a in self.aggregates for m in a.condition.members()}
         self.members: dict[str, Member] = dict(sorted(members.items()))

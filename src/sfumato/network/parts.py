@@ -1,4 +1,4 @@
-"""Cells of one table that belong to different parts of a person: each part has its rows chosen without the others' cells.
+"""Cells of one table that belong to different parts of a person: rows are chosen for each without the others' cells.
 
 In:   a Network whose study divides people by their variables (lang/divisions.py), a table.
 Out:  the cells that are read together, and the columns that choosing their rows must not look at.
@@ -40,8 +40,8 @@ def column_parts(network: Network, table: str) -> dict[str, str]:
         for functor, part in sorted(listed) if column.table == table else ():
             if functor == column.atom.functor and found.setdefault(column.name, part) != part:
                 raise PlanError(
-                    f"The column {column.name} of {table} holds cells of {found[column.name]} and of {part}: which of a "
-                    "person's rows are used would tell one of them by the other. Put them into two columns or tables, "
+                    f"The column {column.name} of {table} holds cells of {found[column.name]} and of {part}: which of "
+                    "a person's rows are used would tell one of them by the other. Put them into two columns or tables, "
                     "or use one dataset for both. Nothing was planned and nothing was spent."
                 )
     return found

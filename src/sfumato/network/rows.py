@@ -49,8 +49,8 @@ def kept_rows(
 ) -> str:
     """SQL for the kept rows with their rank; rows of nobody are left out, and so are the columns `without`.
 
-    Where rows share a cell, the one of lowest rank counts; without `ordered` nobody asks for a rank. Which rows are kept
-    does not hang on the columns that are left out (network/parts.py).
+    Where rows share a cell, the one of lowest rank counts; without `ordered` nobody asks for a rank. Which rows are
+    kept does not hang on the columns that are left out (network/parts.py).
     """
     table = room.names[layout.table]
     if layout.public:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from sfumato.core.tables import nearest
 from sfumato.core.threads import calm_threads
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang import load
@@ -35,7 +36,7 @@ from sfumato.plan.draw_law import LAWS, NoiseName, draw_law
 from sfumato.plan.either_way import settle_either_way
 from sfumato.plan.mixed import Mixed, Mixing
 from sfumato.plan.over_centres import assumed_of_centres, settle_over_centres
-from sfumato.plan.plan import Considered, Plan, Planned
+from sfumato.plan.plan import Considered, Curve, Plan, Planned
 from sfumato.plan.readers import read_as_one
 from sfumato.plan.request import Request, as_acted, is_pure, questions_of, requests_of
 from sfumato.plan.sentences import with_meaning
@@ -124,6 +125,7 @@ def _planned(
 ) -> Plan:
     network = network_of(spec_or_network, tables)
     _check_step(network.spec)
+    _check_sizes(network, known)
     requests = requests_of(network)
     assumptions: list[str] = []
     datasets = dict.fromkeys(request.requirement.dataset for request in requests)
@@ -266,9 +268,24 @@ def _size_of(dataset: str, sizes: Mapping[str, float], assumptions: list[str]) -
             f"(in Python: sizes={{{dataset!r}: N}})."
         )
         size = ASSUMED_SIZE
-    if not (math.isfinite(size) and size >= 1):
-        raise PlanError(f"The size of {dataset} must be a number from 1 on. Nothing was planned.")
     return float(size)
+
+
+def _check_sizes(network: Network, known: Mapping[str, float]) -> None:
+    """A number for nothing that there is would be forgotten without a word, and predictions made for another one."""
+    datasets = [one.name for one in network.spec.datasets]
+    aggregates = [one.name for one in network.aggregates]
+    for name, size in known.items():
+        if name not in datasets and name not in aggregates:
+            beside = f", or of contributions to {', '.join(aggregates)}" if aggregates else ""
+            raise PlanError(
+                f"--size (in Python: sizes=) names {name!r}, and the study has no dataset or aggregate of that name"
+                f"{nearest(name, [*datasets, *aggregates])}. A size is a number of individuals of "
+                f"{', '.join(datasets)}{beside}. Nothing was planned and nothing was spent."
+            )
+        if not (math.isfinite(size) and size >= 1):
+            words = f"The size of {name} must be a number from 1 on."
+            raise PlanError(f"{words} Nothing was planned and nothing was spent.")
 
 
 def _dataset(
@@ -295,11 +312,14 @@ def _dataset(
     found = statistics(requests)
     losses = relative_losses((network, dataset, requests, size, sizes), found.planned)
     asked = {request.observer: request.requirement.guarantee for request in requests}
-    curves = (
-        statistic_curve(planned, loss, asked[planned.observer], found.noises[planned.observer])
-        for planned, loss in zip(found.planned, losses, strict=True)
-    )
-    return Mixed(found.planned, found.draws, found.promises, (), tuple(curves))
+
+    def curves() -> tuple[Curve, ...]:
+        return tuple(
+            statistic_curve(planned, loss, asked[planned.observer], found.noises[planned.observer])
+            for planned, loss in zip(found.planned, losses, strict=True)
+        )
+
+    return Mixed(found.planned, found.draws, found.promises, (), tuple(losses), curves)
 
 
 def _cheapest(

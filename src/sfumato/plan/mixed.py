@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 
 from sfumato.core import ApproxDP, Guarantee, PureDP, compose
 from sfumato.core.gaussian import gaussian_mu
@@ -60,7 +60,15 @@ class Mixed:
     draws: tuple[AnyDraw, ...]
     promises: tuple[Promise, ...]
     acts: tuple[Act, ...]
-    curves: tuple[Curve, ...]
+    #: The loss of each publication relative to its scale, in the order of `planned`.
+    relative: tuple[float, ...]
+    #: Losses at other ε. A plan tries many ways, and to predict these of all takes longer than to choose among them.
+    told_curves: Callable[[], tuple[Curve, ...]] = field(compare=False, repr=False)
+
+    @cached_property
+    def curves(self) -> tuple[Curve, ...]:
+        """What each publication would lose at other ε; made when it is asked for, of the way that is kept."""
+        return self.told_curves()
 
     @cached_property
     def loss(self) -> float:
@@ -70,8 +78,7 @@ class Mixed:
     @cached_property
     def losses(self) -> tuple[float, ...]:
         """The same, publication by publication."""
-        weights = {(one.name, one.observer): one.weight for one in self.planned}
-        return tuple(weights[one.publication, one.observer] * one.points[one.chosen][1] for one in self.curves)
+        return tuple(one.weight * loss for one, loss in zip(self.planned, self.relative, strict=True))
 
 
 @dataclass(frozen=True)
@@ -271,9 +278,10 @@ class Mixing:
         acts = {key: self._act(key, choice) for key, choice in choices.items()}
         numbers = self.statistics(tuple(map(self._reduced, self.numbers))) if self.numbers else None
         draws = numbers.draws if numbers is not None else ()
-        planned, curves = self._seen(choices, numbers)
+        planned, relative = self._seen(choices, numbers)
         shown = Plan("", "", planned, draws, (), acts=tuple(acts.values()))
-        return Mixed(planned, draws, self._promises(shown, numbers), shown.acts, curves)
+        curves = partial(self._curves, choices, numbers, relative)
+        return Mixed(planned, draws, self._promises(shown, numbers), shown.acts, relative, curves)
 
     def _act(self, key: Key, choice: Choice) -> Act:
         act = choice.strategy.settle(self.wanted[key], self.share(*key), self.size)
@@ -287,25 +295,40 @@ class Mixing:
 
     def _seen(
         self, choices: Mapping[Key, Choice], numbers: Settled | None
-    ) -> tuple[tuple[Planned, ...], tuple[Curve, ...]]:
-        """In the order of the requests."""
+    ) -> tuple[tuple[Planned, ...], tuple[float, ...]]:
+        """What is planned and what it loses, in the order of the requests."""
         known = {(p.observer, p.name): p for p in numbers.planned} if numbers is not None else {}
         losses = relative_losses(self._settling(), tuple(known.values())) if numbers is not None else []
         by_key = dict(zip(known, losses, strict=True))
-        planned, curves = [], []
+        planned, relative = [], []
         for request in self.requests:
-            key = (request.observer, request.name)
-            asked = request.requirement.guarantee
-            if key in known and numbers is not None:
-                planned.append(known[key])
-                curves.append(statistic_curve(known[key], by_key[key], asked, numbers.noises[request.observer]))
+            asked = (request.observer, request.name)
+            if asked in known:
+                planned.append(known[asked])
+                relative.append(by_key[asked])
             else:
                 key = self._key(request)
                 wanted = dataclasses.replace(self.wanted[key], request=request)
-                choice, share, wider = choices[key], self.share(*key), self.factors.get(key[0], 1) > 1
-                planned.append(_planned(wanted, choice, share, wider))
-                curves.append(act_curve(wanted, choice.strategy, share, self.points[request.observer], self.size))
-        return tuple(planned), tuple(curves)
+                planned.append(_planned(wanted, choices[key], self.share(*key), self.factors.get(key[0], 1) > 1))
+                relative.append(choices[key].prediction.loss)
+        return tuple(planned), tuple(relative)
+
+    def _curves(
+        self, choices: Mapping[Key, Choice], numbers: Settled | None, relative: Sequence[float]
+    ) -> tuple[Curve, ...]:
+        """In the order of the requests."""
+        known = {(p.observer, p.name): p for p in numbers.planned} if numbers is not None else {}
+        curves = []
+        for request, loss in zip(self.requests, relative, strict=True):
+            asked, whole = (request.observer, request.name), request.requirement.guarantee
+            if asked in known and numbers is not None:
+                curves.append(statistic_curve(known[asked], loss, whole, numbers.noises[request.observer]))
+            else:
+                key = self._key(request)
+                wanted = dataclasses.replace(self.wanted[key], request=request)
+                point = self.points[request.observer]
+                curves.append(act_curve(wanted, choices[key].strategy, self.share(*key), point, self.size))
+        return tuple(curves)
 
     # ── promises ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

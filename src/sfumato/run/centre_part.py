@@ -30,6 +30,7 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.guarantee import Guarantee
 from sfumato.errors import InputError, OverspendError, RefusedError, RoundFailedError, SfumatoError
 from sfumato.ledger.ledger import Ledger
+from sfumato.network.columns import check_columns
 from sfumato.network.evaluate import Values
 from sfumato.network.stores.store import StoredRows
 from sfumato.plan.plan import Plan
@@ -234,6 +235,7 @@ def _prepared(
     assert network is not None
     public = public_tables(network.spec, shared.folder)
     tables = {**own_tables(network.spec, home.name, data), **public}
+    check_columns(network, tables)
     sources = sources_of(network, tables, book)
     check_order(plan, book, sources, tell)
     try:

@@ -4,20 +4,24 @@ In:   a study file, the folder of its public tables.
 Out:  the Spec and all problems. What has no error here is planned by `sfumato plan`.
 Not here: the language's own checks (lang/load.py), how problems are shown (cli/check.py).
 
-A plan needs no private table, so the surest way to know whether there is one is to make it.
+A plan needs no private table, so the surest way to know whether there is one is to make it. The planner says one thing
+at a time; what it says of a question is said of nothing else, so that the study is planned again without it.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sfumato.errors import SfumatoError, StudyError
 from sfumato.lang.load import examine
 from sfumato.lang.problem import Problem, in_order
-from sfumato.lang.term import Position
+from sfumato.lang.reader import read
+from sfumato.lang.term import Position, indicator
+from sfumato.lang.vocabulary import AGGREGATES
 
 if TYPE_CHECKING:
     from sfumato.lang.spec import Source, Spec
@@ -25,6 +29,12 @@ if TYPE_CHECKING:
 __all__ = ["examine_study"]
 
 _PLACE = re.compile(r"(?P<file>[^\s:]+):(?P<line>\d+)(?::(?P<column>\d+))?:? ")
+#: Clauses on which nothing rests but publications.
+_ALONE = frozenset((*AGGREGATES, "publish/3", "prefer/2", "forbid/2", "weight/2", "within/2"))
+#: Refusals that are told of one study, each found by planning without those before it.
+_MOST_REFUSALS = 12
+#: How far what rests on a refused question is followed.
+_FOLLOWING = 4
 _ENDING = re.compile(r"\s*Nothing was (?:planned|run|drawn|spent)[^.]*\.\s*$")
 
 
@@ -52,12 +62,13 @@ def examine_study(
     ['plan']
     """
     spec, problems = examine(study)
-    if spec is None or any(problem.severity == "error" for problem in problems):
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if spec is None or (errors and spec.steps):
         return spec, problems
     steps = sorted({step.number for step in spec.steps if step.publishes is not None})
     found = [problem for step in steps for problem in _at_step(study, step, data)]
     if not spec.steps:
-        found = _refusal(spec, _folder(spec, data))
+        found = _refusals(spec, errors, _folder(spec, data))
     return spec, in_order(list(dict.fromkeys([*problems, *found])))
 
 
@@ -65,7 +76,7 @@ def _at_step(study: str | os.PathLike[str], step: int, data: str | os.PathLike[s
     """What is wrong with one step of a study, and with nothing else of it."""
     spec, problems = examine(study, at=step)
     errors = [problem for problem in problems if problem.severity == "error"]
-    return errors or (_refusal(spec, _folder(spec, data)) if spec is not None else [])
+    return _refusals(spec, errors, _folder(spec, data)) if spec is not None else errors
 
 
 def _folder(spec: Spec, data: str | os.PathLike[str] | None) -> Path:
@@ -83,8 +94,60 @@ def _not_checked(absent: list[Source], start: Position) -> Problem:
     return Problem("warning", "not-checked", message, absent[0].position or start, way_out=way_out)
 
 
+def _refusals(spec: Spec, errors: list[Problem], folder: Path) -> list[Problem]:
+    """What is wrong with single questions, all of it, and what the planner refuses of the whole.
+
+    `errors` are those of the language.
+    """
+    found = told = errors or _refusal(spec, folder)
+    file, left = _start(spec).file, _without(spec, told)
+    while left is not None and len(found) < _MOST_REFUSALS:
+        told = [one for one in _refusal(left, folder) if one.severity == "error" and one.clause]
+        found = [*found, *(replace(one, position=replace(one.position, file=file)) for one in told)]
+        left = _without(left, told)
+    return found
+
+
+def _without(spec: Spec, told: list[Problem]) -> Spec | None:
+    """The study without questions that were refused, and what rests on them; None where something else was refused."""
+    places = [(one.position.line, one.position.column) for one in told if one.severity == "error"]
+    if not places or not all(_stands_alone(spec, place) for place in places):
+        return None
+    text = spec.text
+    for _ in range(_FOLLOWING):
+        text = _blanked(text, places)
+        left, problems = examine(text, at=spec.step)
+        places = [(one.position.line, one.position.column) for one in problems if one.severity == "error"]
+        if not places:
+            return left
+    return None
+
+
+def _stands_alone(spec: Spec, place: tuple[int, int]) -> bool:
+    """Whether a question, a publication or a wish about one stands here: what is wrong with it is so with it alone."""
+    heads = {(one.position.line, one.position.column): indicator(one.head) for one in spec.clauses}
+    start = max((one for one in heads if one <= place), default=None)
+    return start is not None and heads[start] in _ALONE
+
+
+def _blanked(text: str, places: list[tuple[int, int]]) -> str:
+    """The text without the clauses around these places; every other one keeps its own."""
+    lines = [0, *(place + 1 for place, sign in enumerate(text) if sign == "\n")]
+    starts = [lines[one.position.line - 1] + one.position.column - 1 for one in read(text, "text")[0]]
+    for line, column in places:
+        place = lines[line - 1] + column - 1
+        start = max((one for one in starts if one <= place), default=0)
+        end = min((one for one in starts if one > place), default=len(text))
+        text = text[:start] + "".join(sign if sign == "\n" else " " for sign in text[start:end]) + text[end:]
+    return text
+
+
+def _start(spec: Spec) -> Position:
+    return Position(Path(spec.path).name if spec.path else "text", 1, 1)
+
+
 def _refusal(spec: Spec, folder: Path) -> list[Problem]:
-    start = Position(Path(spec.path).name if spec.path else "text", 1, 1)
+    start = _start(spec)
     public = [one for one in spec.sources if one.table in spec.public_tables]
     absent = [one for one in public if not _is_there(one, folder)]
     if absent:

@@ -72,7 +72,10 @@ def _curves(
 ) -> Iterator[tuple[AtWeight, ...]]:
     own = [one for one in plan.publications if one.name == name]
     tried = weights if weights is not None else [own[0].weight * one for one in MULTIPLES]
-    plans = {value: planned_with(plan, sizes, weights={name: value}) for value in tried}
+    # At the weight it has the plan is there already.
+    plans = {
+        value: plan if value == own[0].weight else planned_with(plan, sizes, weights={name: value}) for value in tried
+    }
     yield from (_curve(one, others, plans) for one in own)
 
 

@@ -5,10 +5,10 @@ Out:  Release: what each observer may see, with certificates; on disk one folder
 Not here: deciding anything (plan/), evaluating the network (network/evaluate.py), what an observer sees (run/view.py),
 tables and models (run/publish.py), files and certificates (run/study_files.py).
 
-Order of events: look whether the accounts can pay, evaluate, make a hidden folder and try all that could fail, reserve,
-draw, write, mark the folder as complete, commit, show it. What fails between the reservation and the mark keeps the
-charge and leaves no output; what fails later leaves the complete folder, which `resume` publishes as it is. Noise is
-never drawn twice for one charge.
+Order of events: look whether the columns are there and whether the accounts can pay, evaluate, make a hidden folder and
+try all that could fail, reserve, draw, write, mark the folder as complete, commit, show it. What fails between the
+reservation and the mark keeps the charge and leaves no output; what fails later leaves the complete folder, which
+`resume` publishes as it is. Noise is never drawn twice for one charge.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from sfumato.errors import InputError, PlanError, SfumatoError, UnprovedError
 from sfumato.lang.spec import Forgotten
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
+from sfumato.network.columns import check_columns
 from sfumato.network.evaluate import ID, Values
 from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
@@ -110,6 +111,7 @@ def run_plan(
         key = row_key or _ledger_key(ledger if random_state is None else None)
         charged = _book(ledger) if random_state is None else None
         stage("reading the tables")
+        check_columns(network, tables)
         sources = sources_of(network, tables, charged)
         if charged is not None and not is_waiting(out):
             check_order(plan, charged, sources, tell)

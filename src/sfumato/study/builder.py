@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sfumato.card import Card, Shown
-from sfumato.core.domain import Categories, Interval
+from sfumato.core.domain import Categories, Interval, checked_text
 from sfumato.errors import InputError, PlanError, StudyError
 from sfumato.lang.load import examine
 from sfumato.lang.spec import Spec
@@ -93,6 +93,11 @@ class Study(Shown):
         classifier: ClassVar[Callable[..., Study]]
         regression: ClassVar[Callable[..., Study]]
         outliers: ClassVar[Callable[..., Study]]
+
+    def __post_init__(self) -> None:
+        for what, said in (("title", self.title), ("purpose", self.purpose)):
+            if isinstance(said, str):  # of what is no text the text of the study says so
+                checked_text(said, f"Study: {what}")
 
     # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -52,8 +52,8 @@ class Tidy(Shown):
         return self._table
 
     def to_pandas(self) -> pandas.DataFrame:
-        """As a pandas data frame."""
-        return self._table.to_pandas()
+        """As a pandas data frame; days are pandas' own, as in the frames that studies are given."""
+        return _with_moments(self._table).to_pandas()
 
     def to_polars(self) -> polars.DataFrame:
         """As a polars data frame."""
@@ -116,6 +116,14 @@ class Tidy(Shown):
         ]
         more = len(self) - _SHOWN
         return "\n".join([*lines, *([f"… and {more} more rows"] if more > 0 else [])])
+
+
+def _with_moments(table: pa.Table) -> pa.Table:
+    """Dates as timestamps: what pandas makes of dates are Python objects, which do not mix with its own."""
+    for place, kind in enumerate(table.schema.types):
+        if pa.types.is_date(kind):
+            table = table.set_column(place, table.column_names[place], table.column(place).cast(pa.timestamp("us")))
+    return table
 
 
 def _shown(value: Any) -> str:
