@@ -41,7 +41,7 @@ def column_parts(network: Network, table: str) -> dict[str, str]:
             if functor == column.atom.functor and found.setdefault(column.name, part) != part:
                 raise PlanError(
                     f"The column {column.name} of {table} holds cells of {found[column.name]} and of {part}: which of "
-                    "a person's rows are used would tell one of them by the other. Put them into two columns or tables, "
+                    "a person's rows are used would tell one by the other. Put them into two columns or two tables, "
                     "or use one dataset for both. Nothing was planned and nothing was spent."
                 )
     return found
