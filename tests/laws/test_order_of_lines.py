@@ -109,6 +109,34 @@ def test_examples_in_another_order(path):
     assert alike(planned(lines, public), first)
 
 
+PLAIN = """
+source(t, 't.csv'). column(t, id, p(P)). rows_per_person(t, 1). missing(t, never).
+column(t, age, age(P)). random(age(P)) :- p(P). range(age(P), 0, 100).
+column(t, test, test(T)). column(t, value, lab(P, T)). test(na). test(k). random(lab(P, T)) :- p(P), test(T).
+range(lab(P, T), 0, 10). dataset(d, domain(P, p(P))).
+privacy_requirement(a(public), d, dp(1)). privacy_requirement(b(doctor), d, dp(2, 0.000001)).
+sum(n, age(P), p(P)). publish(s, n, a(public)). sum(m, lab(P, na), p(P)). publish(salt, m, b(doctor)).
+centre(north). centre(south). centre(west). holds(north, t). holds(south, t). holds(west, t).
+"""
+#: What is said of something that PLAIN, or the line itself, has said already.
+AGAIN = [
+    *("range(age(P), 0, 50).", "range(age(Q), 0, 50).", "range(lab(P, na), 0, 50).", "rows_per_person(t, 3)."),
+    *("missing(age(P), 1). missing(age(Q), 2).", "column(t, second, age(P)).", "column(t, second, age(Q))."),
+    *("source(t, 'u.csv').", "dataset(d, domain(P, p(P))).", "privacy_requirement(a(public), d, dp(5))."),
+    *("sum(n, age(P), (p(P), age(P) > 3)).", "count(n, p(P)).", "weight(s, 3). weight(s, 5).", "each_person(t, mean)."),
+    *("within(s, 5). within(s, 50).", "colluders(1). colluders(2).", "absences(1). absences(2)."),
+    *("adjacency(d, add_remove). adjacency(d, replace_one).", "collude([public, doctor]). collude([doctor, public])."),
+    *("prefer(s, [gaussian]). prefer(s, [laplace]).", "publish(s, n, b(doctor)).", "depends(age(P), [], 3)."),
+]
+
+
+@pytest.mark.parametrize("again", AGAIN)
+def test_what_is_said_twice_is_refused_or_does_not_hang_on_its_place(again):
+    lines, more = lines_of(PLAIN), lines_of(again)
+    assert planned(lines, {}) != "refused"
+    assert alike(planned([*lines, *more], {}), planned([*more[::-1], *lines], {}))
+
+
 def test_the_members_of_a_group_are_individuals():
     """A relation that names people by their age counts ages."""
     study = GROUPS.replace("column(homes, person, person(P)).", "column(homes, age, age(P)).")

@@ -64,6 +64,7 @@ from sfumato.lang.term import (
     Variable,
     called,
     indicator,
+    is_variant,
     show,
     variables,
 )
@@ -85,6 +86,9 @@ def declare(clauses: Iterable[Clause]) -> tuple[Declared, list[Problem]]:
             problems.append(_problem(clause, wrong))
         except InputError as error:  # core's own words about an interval, categories or a privacy parameter
             problems.append(_problem(clause, _Wrong(str(error))))
+    # Of a range for lab(P, na) and one for lab(P, T) the first that fits counts: the more special, wherever it stands.
+    declared.ranges.sort(key=lambda one: len(set(variables(one.atom_pattern))))
+    declared.missing.sort(key=lambda one: len(set(variables(one.atom_pattern))))
     problems += _unknown_adjacencies(declared)
     problems += unknown_missing(declared)
     problems += read_as_one(declared)
@@ -148,7 +152,7 @@ def _range(declared: Declared, clause: Clause) -> None:
         domain = found
     else:
         domain = _categories(clause.head.arguments[1])
-    if any(other.atom_pattern == atom for other in declared.ranges):
+    if any(is_variant(other.atom_pattern, atom) for other in declared.ranges):
         raise _Wrong(f"{show(atom)} has two ranges", atom, code="twice", way_out="Keep one of them.")
     declared.ranges.append(Range(atom, domain, clause.position))
 
@@ -174,7 +178,7 @@ def _missing(declared: Declared, clause: Clause) -> None:
     pattern = _atom(atom, "a random variable")
     content = value.value if isinstance(value, Number) else _name(value, "what stands for an absent cell")
     rule: MissingRule = "skip" if content == "skip" else "never" if content == "never" else "value"
-    if any(other.atom_pattern == pattern for other in declared.missing):
+    if any(is_variant(other.atom_pattern, pattern) for other in declared.missing):
         raise _Wrong(f"absent cells of {show(pattern)} are spoken of twice", atom, code="twice")
     declared.missing.append(Missing(pattern, content if rule == "value" else None, rule, clause.position))
 

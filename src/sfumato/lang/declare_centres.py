@@ -36,7 +36,13 @@ def _persons_per_centre(declared: Declared, clause: Clause) -> None:
     most = _centres(number, "how many individuals a centre has at most")
     if most < 1:
         raise Wrong("a centre has at least one individual", number)
-    declared.persons_per_centre[name_of(dataset, "a dataset")] = most
+    if declared.persons_per_centre.setdefault(name_of(dataset, "a dataset"), most) != most:
+        raise Wrong(
+            "how many individuals a centre has at most is said twice",
+            number,
+            code="twice",
+            way_out="Keep the line with the larger number.",
+        )
 
 
 def _inside(declared: Declared, clause: Clause) -> None:
@@ -44,11 +50,20 @@ def _inside(declared: Declared, clause: Clause) -> None:
 
 
 def _colluders(declared: Declared, clause: Clause) -> None:
-    declared.colluders = _centres(clause.head.arguments[0], "how many centres may collude")
+    declared.colluders = _said_once(declared.colluders, clause, "how many centres may collude")
 
 
 def _absences(declared: Declared, clause: Clause) -> None:
-    declared.absences = _centres(clause.head.arguments[0], "how many centres may stay away")
+    declared.absences = _said_once(declared.absences, clause, "how many centres may stay away")
+
+
+def _said_once(before: int, clause: Clause, what: str) -> int:
+    """A second line would win or lose by its place."""
+    (number,) = clause.head.arguments
+    found = _centres(number, what)
+    if before not in (0, found):
+        raise Wrong(f"{what} is said twice", number, code="twice", way_out="Keep the line with the larger number.")
+    return found
 
 
 def _centres(term: Term, what: str) -> int:

@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 
 from sfumato.errors import StudyError
-from sfumato.lang.bindings import bound_twice
+from sfumato.lang.bindings import bound_twice, read_twice
 from sfumato.lang.check import check_grounded
 from sfumato.lang.dates import with_numbers
 from sfumato.lang.declare import declare
@@ -89,7 +89,8 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
     declared, complaints = declare(clauses)
     found += complaints
     declared.columns = named_individuals(declared.columns, declared.relations, declared.datasets, clauses)
-    found += bound_twice(declared.columns, random_predicates(clauses), clauses)
+    random = random_predicates(clauses)
+    found += (*bound_twice(declared.columns, random, clauses), *read_twice(declared.columns, random, clauses))
     clauses, owners, complaints = owned(clauses, declared)
     found += complaints
     parted = divided(declared.datasets, declared.requirements, clauses)

@@ -24,7 +24,7 @@ from sfumato.lang.correlated import Correlated
 from sfumato.lang.derivations import Grounding
 from sfumato.lang.fair import FairnessHolds, FairnessRequirement, FairRv
 from sfumato.lang.institutions import CentrePromise, DeclaredCentre, HeldPart, Holds
-from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match
+from sfumato.lang.term import Compound, Position, Term, indicator, is_ground, match, variables
 
 if TYPE_CHECKING:
     from sfumato.lang.about import About, Decision
@@ -392,8 +392,9 @@ class Spec:
         raise InputError(f"The study has no dataset named {name!r}. Nothing was run and nothing was spent.")
 
     def column_of(self, atom: Term) -> Column | None:
-        """The column whose cells a variable is."""
-        return next((column for column in self.columns if match(column.atom, atom) is not None), None)
+        """The column whose cells a variable is: of several that fit the most special, lab(P, na) before lab(P, T)."""
+        fitting = [column for column in self.columns if match(column.atom, atom) is not None]
+        return min(fitting, key=lambda column: len(set(variables(column.atom))), default=None)
 
     def domain_of(self, atom: Term) -> Categories | Interval | AnyText | None:
         """The declared values of a variable."""

@@ -28,6 +28,7 @@ __all__ = [
     "called",
     "indicator",
     "is_ground",
+    "is_variant",
     "match",
     "show",
     "substitute",
@@ -176,6 +177,15 @@ def substitute(term: Term, mapping: Mapping[str, Term]) -> Term:
         case ListTerm() if term.items:
             return ListTerm(tuple(substitute(part, mapping) for part in term.items))
     return term
+
+
+def is_variant(one: Term, other: Term) -> bool:
+    """Whether both are the same but for the names of variables.
+
+    >>> is_variant(Compound("f", (Variable("X"),)), Compound("f", (Variable("Y"),)))
+    True
+    """
+    return match(one, other) is not None and match(other, one) is not None
 
 
 def match(pattern: Term, term: Term) -> dict[str, Term] | None:
