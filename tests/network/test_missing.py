@@ -83,7 +83,7 @@ def test_rows_of_a_person_are_skipped_one_by_one():
     [
         ("missing(v(P), 7). missing(v(P), skip). range(c(P), [x]).", "spoken of twice"),
         ("missing(v(P), 700). range(c(P), [x]).", "in its declared range"),
-        ("missing(u, never). range(c(P), [x]).", "u/0"),
+        ("missing(u, never). range(c(P), [x]).", "u is neither a table"),
         ("missing(v(P), 7). range(c(P), [x | 3]).", "mixture"),
     ],
 )
