@@ -246,10 +246,10 @@ class Settling:
 
     @cached_property
     def individual_parts(self) -> dict[str, list[IndividualPart]]:
-        """For every observer its cut in every group of individuals."""
+        """For every reader its cut in every group of individuals."""
         found: dict[str, list[IndividualPart]] = {}
-        for observer in self.guarantees:
-            asked = [r for r in self.requests if r.observer == observer and r.of_individuals]
+        for reader, own in self.asked.items():
+            asked = [request for request in own if request.of_individuals]
             if not asked:
                 continue
             self._check_replaced(asked[0])
@@ -259,7 +259,7 @@ class Settling:
                 if group.dataset == self.dataset:
                     parts = [*self._numbers(index, asked), *self._answers(index, asked)]
                     if parts:
-                        found.setdefault(observer, []).append(put_together(parts, self.noise))
+                        found.setdefault(reader, []).append(put_together(parts, self.noise))
         return found
 
     def _weights(self, requests: Sequence[Request]) -> dict[str, float]:
@@ -378,7 +378,7 @@ class Settling:
     def _own(self, observer: str, shares: dict[str, float]) -> dict[str, float]:
         """Of a reader's shares those of what this observer asks for."""
         mine = [request for request in self.requests if request.observer == observer]
-        if any(request.of_individuals for request in mine):  # then it is the only one who reads
+        if any(request.of_individuals for request in mine):  # then all who read as one ask for the same
             return shares
         blocks = {self.block_of(name)[0] for request in mine if request.of_sums for name in self.reads_of(request)}
         return {block: share for block, share in shares.items() if block in blocks}
@@ -413,12 +413,13 @@ class Settling:
     def _individual_draws(self, shares: Mapping[str, Mapping[str, float]]) -> Iterable[AnyDraw]:
         adjacency = self.network.spec.dataset(self.dataset).adjacency
         together: dict[tuple[object, ...], tuple[IndividualPart, dict[str, float]]] = {}
-        for observer, parts in self.individual_parts.items():
+        for observer, reader in self.readers.items():
+            parts = self.individual_parts.get(reader, ())
             if not any(part.template.private for part in parts):
                 continue  # nobody can change what is shown
-            share = shares[observer][individuals(parts, observer)]
+            share = shares[observer][individuals(parts, reader)]
             for part in parts:
-                together.setdefault(part.key(observer), (part, {}))[1][observer] = share
+                together.setdefault(part.key(reader), (part, {}))[1][observer] = share
         for part, own in together.values():
             yield from part.draws(own, adjacency, self.dataset)
 
