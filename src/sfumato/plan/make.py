@@ -21,8 +21,9 @@ from sfumato.core.threads import calm_threads
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang import load
 from sfumato.lang.deadline import planning
+from sfumato.lang.inside import requirements_here
 from sfumato.lang.spec import Spec
-from sfumato.lang.term import show
+from sfumato.lang.term import called, is_ground, show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network
 from sfumato.network.observations import touched
@@ -124,6 +125,7 @@ def _planned(
 ) -> Plan:
     network = network_of(spec_or_network, tables)
     _check_step(network.spec)
+    _check_named(network)
     requests = requests_of(network)
     assumptions: list[str] = []
     datasets = dict.fromkeys(request.requirement.dataset for request in requests)
@@ -189,6 +191,22 @@ def _check_step(spec: Spec) -> None:
         f"{spec.name}: {asked}. Say which one is planned: --at N (in Python: load(study, at=N)){rounds}. Steps that "
         f"publish: {steps}. Nothing was planned and nothing was spent."
     )
+
+
+def _check_named(network: Network) -> None:
+    """What a step names is there: rows of public tables, which a check does not read, may lack it."""
+    spec = network.spec
+    steps = [step for step in spec.steps if step.number == spec.step]
+    names = [step.publishes for step in steps if step.publishes is not None and is_ground(step.publishes)]
+    shown = {entry.name for entry in network.publications}
+    shown |= {node for one in requirements_here(spec) for node in network.zone(one.name).observed}
+    for name in names:
+        if not shown & {called(name), show(name)}:
+            raise PlanError(
+                f"{spec.name}: step {spec.step} publishes {show(name)}, and no clause gives it with the public tables "
+                "that were given. Correct the name in the step's line, or the public table. Nothing was planned and "
+                "nothing was spent."
+            )
 
 
 def _by_points(network: Network, requests: Sequence[Request]) -> list[str]:
