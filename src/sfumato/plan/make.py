@@ -27,6 +27,7 @@ from sfumato.lang.term import called, is_ground, show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network
 from sfumato.network.observations import touched
+from sfumato.network.possible import why_nobody
 from sfumato.network.quadrature import POINTS
 from sfumato.network.remaining import PLACES, remaining_errors
 from sfumato.plan.about import about_of
@@ -38,7 +39,7 @@ from sfumato.plan.mixed import Mixed, Mixing
 from sfumato.plan.over_centres import assumed_of_centres, settle_over_centres
 from sfumato.plan.plan import Considered, Plan, Planned
 from sfumato.plan.readers import read_as_one
-from sfumato.plan.request import Request, as_acted, is_pure, questions_of, requests_of
+from sfumato.plan.request import Request, as_acted, is_pure, questions_of, requests_of, sums_behind
 from sfumato.plan.sentences import with_meaning
 from sfumato.plan.settle import Settled, Settling
 from sfumato.plan.shared_act import strategies_for
@@ -127,6 +128,7 @@ def _planned(
     _check_step(network.spec)
     _check_named(network)
     requests = requests_of(network)
+    _check_somebody(network, requests)
     assumptions: list[str] = []
     datasets = dict.fromkeys(request.requirement.dataset for request in requests)
     sizes = {dataset: _size_of(dataset, known, assumptions) for dataset in datasets}
@@ -206,6 +208,21 @@ def _check_named(network: Network) -> None:
                 f"{spec.name}: step {spec.step} publishes {show(name)}, and no clause gives it with the public tables "
                 "that were given. Correct the name in the step's line, or the public table. Nothing was planned and "
                 "nothing was spent."
+            )
+
+
+def _check_somebody(network: Network, requests: Sequence[Request]) -> None:
+    """A question in which nobody can count would be paid for and tell nothing."""
+    sums = {node.name: node for node in network.aggregates}
+    asked = {name: request for request in requests for name in sums_behind(request, network) if name in sums}
+    for name, request in asked.items():
+        node = sums[name]
+        own = [group.nodes for group in network.groups if group.dataset == node.dataset]
+        if why := why_nobody(node.condition, itertools.chain.from_iterable(own)):
+            place = f"{node.position.file}:{node.position.line} " if node.position else request.position
+            raise PlanError(
+                f"{place}{name} is about nobody, whatever the data are: {why}. Correct the condition or what is "
+                "declared of its variables, or take the question out. Nothing was planned and nothing was spent."
             )
 
 
