@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from importlib import import_module
 
 import pyarrow as pa
 import pytest
 
 from sfumato.evidence.verify_plan import verify_folder
-from sfumato.plan import settle
+from sfumato.plan import mixed, settle
 from sfumato.plan.plan import Plan
 from sfumato.plan.request import Request
 from sfumato.run.planning import make_plan
@@ -94,8 +95,18 @@ def _apart(network: object, requests: Sequence[Request]) -> dict[str, str]:
 
 def test_answers_for_each_observer_are_found(monkeypatch):
     """As it was: 1.58 was paid for two observers who were promised 1."""
-    monkeypatch.setattr(settle, "read_as_one", _apart)
+    for planner in (settle, mixed, import_module("sfumato.plan.derive")):  # which would find out otherwise
+        monkeypatch.setattr(planner, "read_as_one", _apart)
     assert any(alike(seed) for seed in range(8))
+
+
+def test_one_answer_is_shown_under_all_its_names():
+    """As it was: an answer that was published twice was paid twice, at half the budget each, and drawn once."""
+    promised = "privacy_requirement(o(r0), d, dp(1))."
+    answer = f"\n{ANSWER.format(who='r0')}\n"
+    once, twice = (make_plan(HEAD + promised + more) for more in (answer, answer + answer.replace("(p,", "(q,")))
+    assert [draw.epsilon for draw in twice.draws] == pytest.approx([draw.epsilon for draw in once.draws])
+    assert [one.error for one in twice.publications] == pytest.approx([once.publications[0].error] * 2)
 
 
 # ── what keeps observers apart ───────────────────────────────────────────────────────────────────────────────────────

@@ -288,15 +288,18 @@ class Settling:
         return [choose_part(index, template, here, budget, self.noise, allowed)]
 
     def _answers(self, index: int, asked: Sequence[Request]) -> list[IndividualPart]:
-        """The random answers an observer sees of the individuals of one group."""
-        parts: list[IndividualPart] = []
+        """The random answers an observer sees of the individuals of one group: one of each variable, under whatever
+        names it is shown."""
+        parts: dict[str, IndividualPart] = {}
         group = self.network.groups[index]
+        weights: dict[str, float] = {}
         for request in asked:
             for name in request.nodes if request.sampled else ():
                 node = group.node(name)
                 if node is None:
                     continue
                 check_random_answer(request, name)
+                weights[name] = weights.get(name, 0.0) + request.weight
                 if not self.law.pure:
                     raise PlanError(f"{request.position}{name} is a random answer, whose cost is counted as a pure ε.")
                 template, candidate = sample_answers(self.network, group, node)
@@ -306,8 +309,8 @@ class Settling:
                     else f"its own ε is {candidate.own_loss:.4g}"
                 ) + candidate.rounding
                 considered = (Considered("random answer", candidate.error(1.0), f"chosen; {own}", (name,)),)
-                parts.append(SamplePart(index, template, {name: request.weight}, considered, candidate))
-        return parts
+                parts[name] = SamplePart(index, template, {name: weights[name]}, considered, candidate)
+        return list(parts.values())
 
     def _check_replaced(self, request: Request) -> None:
         if request.adjacency.relation != "replace-one":
