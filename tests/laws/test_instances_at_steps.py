@@ -31,7 +31,7 @@ COUNTS = "publish(pn(G, K), n(G, K), o(pub)) :- group(G), bar(K).\n"
 
 
 def named(seed: int) -> dict[int, list[str]]:
-    """By step: what it publishes, as the study writes it; every instance at one step, some steps name whole families."""
+    """By step: what it publishes, as the study writes it; each instance at one step, some steps name whole families."""
     source = random.Random(seed)
     last = source.randint(1, 3)
     found: dict[int, list[str]] = {number: [] for number in range(1, last + 1)}

@@ -42,15 +42,15 @@ def why_nobody(condition: Condition, nodes: Iterable[Node]) -> str:
     forms: dict[str, list[Node]] = {}
     for node in nodes:
         forms.setdefault(node.name, []).append(node)
-    asked = _Asked(forms)
-    if asked.may_hold(condition):
+    trial = _Trial(forms)
+    if trial.may_hold(condition):
         return ""
     parts = condition.parts if isinstance(condition, Every) else (condition,)
-    alone = next((part for part in parts if not asked.may_hold(part)), None)
+    alone = next((part for part in parts if not trial.may_hold(part)), None)
     if alone is not None:
         return f"{alone} holds for nobody{_known(alone, forms)}"
     # The fewest parts that exclude each other, where two do.
-    two = next((pair for pair in itertools.combinations(parts, 2) if not asked.may_hold(Every(pair))), parts)
+    two = next((pair for pair in itertools.combinations(parts, 2) if not trial.may_hold(Every(pair))), parts)
     return f"{' and '.join(map(str, two))} hold for nobody at once{_known(Every(tuple(two)), forms)}"
 
 
@@ -86,7 +86,7 @@ def _bounds(forms: Sequence[Node]) -> Bounds:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Trial:
     """Conditions on variables of these forms."""
 
     forms: Forms
