@@ -49,6 +49,8 @@ def study(seed: int) -> tuple[str, dict]:
     asked = {}
     for place in range(rng.randint(2, 5)):
         tests = rng.sample(TESTS, rng.randint(1, 2))
+        while not any(all(test(g, y) for _, test in tests) for g, y, _ in PEOPLE):  # what nobody can fulfil is refused
+            tests = rng.sample(TESTS, 2)
         kind = rng.choice(["count", "count", "mean", "sum", "histogram"])
         goal = ", ".join(["p(P)", *(words for words, _ in tests)])
         value = {"count": "", "histogram": "g(P), "}.get(kind, "x(P), ")

@@ -7,6 +7,7 @@ for: random answers, tables and classifiers. Every part of a plan is edited alon
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,6 +36,7 @@ dataset(d, domain(P, p(P))). privacy_requirement(o(pub), d, dp(1)).
 """
 QUESTIONS = {
     "a random answer": "publish(a, sample(c(P)), o(pub)) :- p(P).",
+    "an answer under two names": "publish(a, sample(c(P)), o(pub)) :- p(P). publish(b, sample(c(P)), o(pub)) :- p(P).",
     "a level": "publish(a, c(P), o(pub)) :- p(P).",
     "a level beside a sum": "publish(a, c(P), o(pub)) :- p(P). sum(s, x(P), p(P)). publish(b, s, o(pub)).",
     "a number": "publish(a, x(P), o(pub)) :- p(P).",
@@ -43,6 +45,8 @@ QUESTIONS = {
     "a table beside a sum": "publish(a, table([c(P), x(P)]), o(pub)). sum(s, x(P), p(P)). publish(b, s, o(pub)).",
     "a classifier": "publish(a, classifier(c(P), [x(P)]), o(pub)).",
 }
+#: The same towards three observers, two of them with one promise.
+OBSERVERS = "privacy_requirement(o(twin), d, dp(1)). privacy_requirement(o(more), d, dp(2)).\n"
 TABLE = {"t": pa.table({"id": [1, 2, 3], "c": ["u", "v", "v"], "x": [1.0, 5.0, 9.0]})}
 
 _STRANGER = Adjacency("stranger", "replace-one")
@@ -59,12 +63,27 @@ def _of_draws(plan: Plan) -> Iterator[tuple[str, Plan]]:
             "dataset": "elsewhere",
             "group": 0 if draw.group is None else len(plan.network.groups),
         }
+        yield from _divided(plan, place)
         quieter = {"epsilon": draw.epsilon * 2} if hasattr(draw, "epsilon") else {"scale": draw.scale / 2}
         if isinstance(draw, Draw):
             quieter |= {"sensitivity": draw.sensitivity / 2, "dimension": draw.dimension + 1, "node": "nothing"}
         for field, value in (changes | quieter).items():
             edited = dataclasses.replace(draw, **{field: value})
             yield f"draw {place}: {field}", dataclasses.replace(plan, draws=(*others, edited))
+
+
+def _divided(plan: Plan, place: int) -> Iterator[tuple[str, Plan]]:
+    """One draw as two that cost the same: of half the cost each, or one for each observer."""
+    draw = plan.draws[place]
+    others = (*plan.draws[:place], *plan.draws[place + 1 :])
+    if hasattr(draw, "epsilon"):
+        half: Any = dataclasses.replace(draw, epsilon=draw.epsilon / 2)
+    else:
+        half = dataclasses.replace(draw, scale=draw.scale * (2 if draw.noise == "laplace" else math.sqrt(2)))
+    yield f"draw {place} in halves", dataclasses.replace(plan, draws=(*others, half, half))
+    if len(draw.observers) > 1:
+        each = [dataclasses.replace(draw, observers=(who,)) for who in draw.observers]
+        yield f"draw {place} for each observer", dataclasses.replace(plan, draws=(*others, *each))
 
 
 def _of_acts(plan: Plan) -> Iterator[tuple[str, Plan]]:
@@ -120,6 +139,16 @@ def accepted(plan: Plan) -> list[str]:
 @pytest.mark.by_day(5)
 def test_every_edit_of_each_kind_of_question_is_found(question):
     assert accepted(make_plan(HEAD + QUESTIONS[question])) == []
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.by_day(3)
+def test_every_edit_of_what_several_observers_see_is_found(question):
+    text = QUESTIONS[question]
+    shown = "".join(line.strip() + ".\n" for line in text.split(". ") if line.startswith("publish"))
+    for who in ("twin", "more"):
+        text += "\n" + shown.replace("..", ".").replace("o(pub)", f"o({who})")
+    assert accepted(make_plan(HEAD + OBSERVERS + text)) == []
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -372,53 +372,61 @@ class _Study:
     # ── conditions ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def condition(self, random: bool = False) -> _Goal:
-        """A goal; `random` ones hold by chance."""
+        """A goal that somebody can fulfil, if perhaps nobody here; `random` ones hold by chance."""
+        while True:
+            goal, possible = self._goal(random)
+            if possible:
+                return goal
+
+    def _goal(self, random: bool) -> tuple[_Goal, bool]:
+        """A goal, and whether it is known that somebody could fulfil it."""
         everybody = pd.Series(1.0, index=self.people.index)
         if self.chance.random() < 0.3:
-            return _Goal("person(P)", everybody)
+            return _Goal("person(P)", everybody), True
         if random and (drawn := [one for one in self.numbers if one.tail is not None and one.power == 1]):
             one = self.pick(drawn)
             cut = self.number(0.2, 1.5)
+            drawn_so = bool((one.tail(0, cut) > 0).any())
             if self.chance.random() < 0.5:
-                return _Goal(f"(person(P), {one.text} > {cut})", everybody, one, cut)
-            text, holds = self._literal()
-            return _Goal(f"(person(P), {text}, {one.text} > {cut})", holds.astype(float), one, cut)
-        text, holds = self._literal()
+                return _Goal(f"(person(P), {one.text} > {cut})", everybody, one, cut), drawn_so
+            text, holds, rare = self._literal()
+            goal = _Goal(f"(person(P), {text}, {one.text} > {cut})", holds.astype(float), one, cut)
+            return goal, drawn_so and bool(rare or holds.any())
+        text, holds, rare = self._literal()
         match self.pick(["one", "not", "and", "or"]):
             case "not":
                 text, holds = f"\\+ {text}", ~holds
             case "and":
-                other, also = self._literal()
-                text, holds = f"{text}, {other}", holds & also
+                other, also, _ = self._literal()
+                text, holds, rare = f"{text}, {other}", holds & also, False
             case "or":
-                other, also = self._literal()
-                text, holds = f"({text} ; {other})", holds | also
-        return _Goal(f"(person(P), {text})", holds.astype(float))
+                other, also, rarely = self._literal()
+                text, holds, rare = f"({text} ; {other})", holds | also, rare or rarely
+        return _Goal(f"(person(P), {text})", holds.astype(float)), bool(rare or holds.any())
 
-    def _literal(self) -> tuple[str, pd.Series]:
+    def _literal(self) -> tuple[str, pd.Series, bool]:
+        """A test, for whom it holds, and whether somebody could pass it, and somebody fail, whoever is here."""
         kinds = ["number", *(["level"] if self.levels else []), *(["treated"] if self.treated else [])]
         match self.pick(kinds):
             case "level":
                 one = self.pick(self.levels)
                 level = self.pick(one.levels)
                 if self.chance.random() < 0.5:
-                    return f"{one.text} = {level}", one.values == level
-                return f"{one.text} \\= {level}", one.values != level
+                    return f"{one.text} = {level}", one.values == level, len(one.levels) > 1
+                return f"{one.text} \\= {level}", one.values != level, len(one.levels) > 1
             case "treated":
                 if self.chance.random() < 0.4:
-                    return self._treated_at_all()
+                    return *self._treated_at_all(), True
                 drug = self.pick(_DRUGS)
-                return f"treated(P, {drug})", self.treated[drug]
+                return f"treated(P, {drug})", self.treated[drug], True
         one = self.pick(self._fixed())
-        cut = self.number(one.low, one.high) if self.chance.random() < 0.85 else one.high + 1.0  # or nobody
-        return (
-            (f"{one.text} > {cut}", one.values > cut)
-            if self.chance.random() < 0.5
-            else (
-                f"{one.text} < {cut}",
-                one.values < cut,
-            )
-        )
+        read = one.text[:-3] in self.people.columns  # of what is computed the bounds may be narrower than those here
+        nobody = self.chance.random() >= 0.85
+        cut = one.high - 1e-6 * one.span if nobody else self.number(one.low, one.high)
+        rare = bool(read and one.low < cut < one.high)
+        if self.chance.random() < 0.5:
+            return f"{one.text} > {cut}", one.values > cut, rare
+        return f"{one.text} < {cut}", one.values < cut, rare
 
     def _treated_at_all(self) -> tuple[str, pd.Series]:
         """With any of the listed drugs; a name of its own for each, because two conditions share none."""

@@ -14,6 +14,10 @@ from sfumato.lang.term import Compound, ListTerm, Number, Term, Text, show
 __all__ = ["Wrong", "atom_of", "name_of", "names_of", "number_of", "scalar_of"]
 
 
+#: From here on a decimal number no longer tells a whole number from the next.
+_TOLD_APART = 2**53
+
+
 class Wrong(Exception):
     """A declaration that cannot be used."""
 
@@ -55,10 +59,21 @@ def names_of(term: Term, what: str) -> tuple[str, ...]:
     return (name_of(term, what),)
 
 
+def _told_apart(value: int, term: Term) -> int:
+    """A cell is read as a decimal number: one that cannot be told from its neighbour would be counted as it."""
+    if abs(value) < _TOLD_APART:
+        return value
+    raise Wrong(
+        f"the listed number {value} cannot be told from the next: from 2^53 on they are one decimal number",
+        term,
+        way_out=f"List them as words, '{value}', and have the column as text.",
+    )
+
+
 def scalar_of(term: Term) -> str | int:
     """A category: a name or a whole number."""
     if isinstance(term, Number):
         if isinstance(term.value, int):
-            return term.value
+            return _told_apart(term.value, term)
         raise Wrong("a category cannot be a decimal number", term, way_out="Write a name or an integer.")
     return name_of(term, "a category")

@@ -24,6 +24,7 @@ from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause
 from sfumato.lang.safety import called, single_variables
 from sfumato.lang.spec import Spec
+from sfumato.lang.step_names import check_step_names
 from sfumato.lang.symbolic import symbolic_facts
 from sfumato.lang.term import Compound, ListTerm, Position, Term, indicator, is_ground, show, variables, walk
 from sfumato.lang.vocabulary import UNSPECIFIED
@@ -49,9 +50,12 @@ def check_grounded(spec: Spec, limits: Limits | None = None) -> Iterator[Problem
     yield from _observed(network)
     yield from check_cells(network)
     yield from _exact(network)
-    yield from check_instances(
-        spec, derivation, network.definitions.__contains__, lambda clause: _asks_public_rows(network, clause)
-    )
+
+    def left_open(clause: Clause) -> bool:
+        return _asks_public_rows(network, clause)
+
+    yield from check_instances(spec, derivation, network.definitions.__contains__, left_open)
+    yield from check_step_names(spec, derivation, left_open)
 
 
 def _unanswered(spec: Spec, derivation: Derivation) -> Iterator[Problem]:

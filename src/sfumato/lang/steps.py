@@ -5,14 +5,15 @@ Out:  the clauses that hold then; the steps, in order; what is wrong with them.
 Not here: what reveal and forget do (network/, run/forget.py), what may still be spent (run/history.py).
 
 `step(N, reveal(O, RV)) :- conditions.` and `step(N, forget(P)).` hold from step N on, so they are there when step N
-publishes. `step(N, publish(Name)).` publishes at N alone. Without a step asked for everything holds at once: that is
-what is checked.
+publishes. `step(N, publish(Name)).` publishes at N alone, and of a clause with variables the instance that it names:
+`step(1, publish(means(north)))` of `publish(means(W), mean(W), …) :- ward(W)` is that of the north. Without a step
+asked for everything holds at once: that is what is checked.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -20,14 +21,26 @@ from sfumato.errors import InputError
 from sfumato.lang.problem import Problem, nearest
 from sfumato.lang.reader import Clause
 from sfumato.lang.shares import share_of
-from sfumato.lang.term import Compound, Number, Position, Term, indicator, match, show, walk
+from sfumato.lang.term import (
+    Compound,
+    Number,
+    Position,
+    Term,
+    Variable,
+    indicator,
+    match,
+    show,
+    substitute,
+    variables,
+    walk,
+)
 from sfumato.lang.vocabulary import PUBLICATION_FORMS, SHORT
 from sfumato.questions.registry import QUESTIONS
 
 if TYPE_CHECKING:
     from sfumato.lang.spec import PrivacyRequirement
 
-__all__ = ["Step", "shared_out", "steps_of", "unfolded"]
+__all__ = ["Step", "has_instances_at", "name_in", "shared_out", "steps_of", "unfolded"]
 
 _LASTING = ("reveal/2", "observe/2", "forget/1", "forget/2")
 #: The place of a publication's name in what shows something, and in what is wished of it.
@@ -68,7 +81,7 @@ def unfolded(
 
 
 def _shown_at(clauses: Sequence[Clause], steps: Sequence[Step], at: int | None) -> Sequence[Clause]:
-    return clauses if at is None else [clause for clause in clauses if _shown(clause, steps, at)]
+    return clauses if at is None else [one for clause in clauses for one in _instances(clause, steps, at)]
 
 
 def _lasting_at(clauses: Sequence[Clause], at: int | None) -> list[Clause]:
@@ -91,19 +104,54 @@ def _lasting(clause: Clause) -> Clause:
     return Clause(_step(clause).action, clause.body, clause.position, clause.text)
 
 
-def _shown(clause: Clause, steps: Sequence[Step], at: int) -> bool:
-    """Whether a clause takes part at this step: a publication by its name, a wish by that of its publication."""
+def _instances(clause: Clause, steps: Sequence[Step], at: int) -> list[Clause]:
+    """What of a clause takes part at a step: all of it, or what the step names of it, or nothing.
+
+    A publication is known by its name, a wish by that of its publication. Shares of promises are counted by the same
+    instances (`steps_of`): who is shown something at a step is who it was shared out for.
+    """
     place = {**_NAMED, **_WISHED}.get(indicator(clause.head))
     if place is None:
-        return True
+        return [clause]
     name = clause.head.arguments[place]
-    return any(step.number == at and _same(step.publishes, name) for step in steps)
+    named = [step.publishes for step in steps if step.number == at and step.publishes is not None]
+    if any(_is_whole(published, name) for published in named):
+        return [clause]
+    return list(dict.fromkeys(_bound(clause, found) for one in named if (found := _named_of(name, one)) is not None))
+
+
+def _is_whole(published: Term, name: Term) -> bool:
+    """Whether a step names everything of that name: as it is written, or more."""
+    return show(published) == show(name) or match(published, name) is not None
+
+
+def _named_of(name: Term, published: Term) -> dict[str, Term] | None:
+    """What a clause's variables are where a step names a part of it. The step's own variables are no clause's."""
+    others = {one.name: Variable(f"{one.name} of the step") for one in variables(published)}
+    return match(name, substitute(published, others))
+
+
+def _bound(clause: Clause, found: Mapping[str, Term]) -> Clause:
+    head = substitute(clause.head, found)
+    assert isinstance(head, Compound)
+    return replace(clause, head=head, body=None if clause.body is None else substitute(clause.body, found))
 
 
 def _same(published: Term | None, name: Term) -> bool:
-    if published is None:
+    return published is not None and (_is_whole(published, name) or _named_of(name, published) is not None)
+
+
+def name_in(head: Compound) -> Term:
+    """The name of what a publish or dp_rv line shows."""
+    return head.arguments[_NAMED[indicator(head)]]
+
+
+def has_instances_at(clause: Clause, step: Step) -> bool:
+    """Whether a step names a part of what a clause publishes."""
+    if indicator(clause.head) not in _NAMED or step.publishes is None:
         return False
-    return show(published) == show(name) or match(name, published) is not None or match(published, name) is not None
+    name = name_in(clause.head)
+    return not _is_whole(step.publishes, name) and _named_of(name, step.publishes) is not None
 
 
 def shared_out(
@@ -130,8 +178,13 @@ def shared_out(
 
 def steps_of(requirement: PrivacyRequirement, steps: Sequence[Step], clauses: Sequence[Clause]) -> frozenset[int]:
     """The numbers of the steps that publish something under a requirement."""
-    own = [c for c in clauses if indicator(c.head) in _NAMED and match(_requirement(c), requirement.name) is not None]
-    return frozenset(step.number for step in steps if any(_shown(clause, steps, step.number) for clause in own))
+    own = [clause for clause in clauses if indicator(clause.head) in _NAMED]
+    return frozenset(
+        number
+        for number in {step.number for step in steps}
+        for clause in own
+        if any(match(_requirement(one), requirement.name) is not None for one in _instances(clause, steps, number))
+    )
 
 
 def _unshared(requirement: PrivacyRequirement, error: InputError) -> Problem:
@@ -198,11 +251,7 @@ def _never_published(steps: Sequence[Step], clauses: Sequence[Clause]) -> Iterat
     """In a study with steps a publication that none of them names would never take place."""
     if not steps:
         return
-    for clause in clauses:
-        place = _NAMED.get(indicator(clause.head))
-        if place is None:
-            continue
-        name = clause.head.arguments[place]
+    for name, clause in ((name_in(one.head), one) for one in clauses if indicator(one.head) in _NAMED):
         if not any(_same(step.publishes, name) for step in steps):
             way_out = f"Say when: step(N, publish({show(name)}))."
             yield _problem(clause, f"the study has steps, and none of them publishes {show(name)}", way_out)
@@ -215,21 +264,15 @@ def _used_after(steps: Sequence[Step], clauses: Sequence[Clause]) -> Iterator[Pr
             continue
         gone = step.action.arguments[-1]
         for clause in clauses:
-            later = any(
-                other.number >= step.number
-                and indicator(clause.head) in _NAMED
-                and _shown(clause, (other,), other.number)
-                for other in steps
-            )
-            if later and any(part == gone for part in walk(clause.head)):
+            later = [other for other in steps if other.number >= step.number and indicator(clause.head) in _NAMED]
+            shown = [one.head for other in later for one in _instances(clause, (other,), other.number)]
+            if any(part == gone for head in shown for part in walk(head)):
                 wrong = f"{show(gone)} is forgotten at step {step.number} and published at that step or later"
                 yield _problem(clause, wrong, "Publish it before, or take one of the two lines out.")
 
 
 def _names(clauses: Sequence[Clause]) -> list[Term]:
-    return [
-        clause.head.arguments[_NAMED[indicator(clause.head)]] for clause in clauses if indicator(clause.head) in _NAMED
-    ]
+    return [name_in(clause.head) for clause in clauses if indicator(clause.head) in _NAMED]
 
 
 def _problem(clause: Clause, message: str, way_out: str) -> Problem:

@@ -30,7 +30,7 @@ from sfumato.network.condition import Comparison, Condition, Every, LevelIs, Not
 from sfumato.network.expression import Constant, Level, Reference
 from sfumato.network.network import Group, Node, first_of_each
 
-__all__ = ["MOST_CELLS", "Exclusive", "deciders", "families_apart", "marked_apart"]
+__all__ = ["COMPARE", "MOST_CELLS", "Exclusive", "deciders", "families_apart", "marked_apart"]
 
 #: Beyond so many cells all conditions are taken to overlap.
 MOST_CELLS = 100_000
@@ -183,9 +183,9 @@ class _Cells:
     def holds(self, condition: Condition) -> Flags:
         match condition:
             case Comparison(operator=word, left=Reference(variable=name), right=Constant(value=value)):
-                return self._each(name, lambda one: _COMPARE[word](one, value))
+                return self._each(name, lambda one: COMPARE[word](one, value))
             case Comparison(operator=word, left=Constant(value=value), right=Reference(variable=name)):
-                return self._each(name, lambda one: _COMPARE[word](value, one))
+                return self._each(name, lambda one: COMPARE[word](value, one))
             case LevelIs(variable=name, levels=levels):
                 return self._each(name, lambda one: one in levels)
             case Not(part=part):
@@ -200,7 +200,8 @@ class _Cells:
         return np.array([test(one) for one in self.choices[key]], dtype=bool)[self.places[key]]
 
 
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+#: What no number is compared with holds of none.
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,

@@ -62,7 +62,8 @@ def derive(plan: Plan, network: Network) -> Iterator[Finding]:
     # Of what may be drawn itself or read off sums the plan says which; either way all of it is derived.
     requests = as_acted(requests_of(network), _shown(plan))
     yield from _publications(plan, network, requests)
-    placed = [*(_placed(draw, network, requests) for draw in plan.draws), _shared(plan, network)]
+    placed = [*(_placed(draw, network, requests) for draw in plan.draws), _shared(plan, network), _once(plan.draws)]
+    placed += _alike_for_readers(plan, network, requests)
     yield from placed
     if not all(finding.ok for finding in placed):
         return  # whose they are and who sees them decides all that follows
@@ -127,6 +128,35 @@ def _shared(plan: Plan, network: Network) -> Finding:
     kept = all(draw.sharing is None or draw.sharing.keeps(draw.adjacency) for draw in drawn)
     fine = len(ways) <= 1 and ways <= set(ways_of(network.spec)) and kept
     return _found("sharing", fine, "the noise is drawn by whom the study trusts with it")
+
+
+def _once(draws: Sequence[AnyDraw]) -> Finding:
+    """Whatever some observers see of a node is one draw: equal ones would be drawn once (run/view.py), be paid for
+    twice, and have the errors of two. Versions of a sum are seen by fewer observers, the more exact they are."""
+    keys = [(*_drawn_of(draw), tuple(sorted(draw.observers))) for draw in draws]
+    fine = len(set(keys)) == len(keys)
+    versions: dict[tuple[object, ...], list[set[str]]] = {}
+    for draw in draws:
+        if draw.group is None:
+            versions.setdefault(_drawn_of(draw), []).append(set(draw.observers))
+    fine = fine and all(one <= other or other <= one for own in versions.values() for one in own for other in own)
+    return _found("draws", fine, "each is drawn once, for all who see it")
+
+
+def _drawn_of(draw: AnyDraw) -> tuple[object, ...]:
+    return type(draw), draw.dataset, draw.group, draw.node, draw.noise
+
+
+def _alike_for_readers(plan: Plan, network: Network, requests: Sequence[Request]) -> Iterator[Finding]:
+    """Observers who are answered like one have the same draws of what both see."""
+    for dataset, asked in _by_dataset(requests).items():
+        drawn = [draw for draw in plan.draws if draw.dataset == dataset]
+        for other, reader in read_as_one(network, asked).items():
+            views = [[draw for draw in drawn if who in draw.observers] for who in (reader, other)]
+            both = set.intersection(*({_drawn_of(draw) for draw in view} for view in views))
+            mine, theirs = ([draw for draw in view if _drawn_of(draw) in both] for view in views)
+            if other != reader:
+                yield _found(f"draws for {reader} and {other}", mine == theirs, "they are answered like one observer")
 
 
 # ── promises ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -214,15 +244,19 @@ def _acts(plan: Plan, network: Network, requests: Sequence[Request]) -> Iterator
 
 def _readers(network: Network, requests: Sequence[Request]) -> dict[tuple[str, str, str], set[str]]:
     """By dataset, name and observer: with whom an observer shares the act of that name."""
-    own: dict[str, list[Request]] = {}
-    for request in requests:
-        own.setdefault(request.requirement.dataset, []).append(request)
-    readers = {dataset: read_as_one(network, asked) for dataset, asked in own.items()}
+    readers = {dataset: read_as_one(network, asked) for dataset, asked in _by_dataset(requests).items()}
     shown: dict[tuple[str, str, str], set[str]] = {}
     acts = [(one.requirement.dataset, one.name, one.observer) for one in requests if one.is_act]
     for dataset, name, observer in acts:
         shown.setdefault((dataset, name, readers[dataset][observer]), set()).add(observer)
     return {(dataset, name, who): shown[dataset, name, readers[dataset][who]] for dataset, name, who in acts}
+
+
+def _by_dataset(requests: Sequence[Request]) -> dict[str, list[Request]]:
+    own: dict[str, list[Request]] = {}
+    for request in requests:
+        own.setdefault(request.requirement.dataset, []).append(request)
+    return own
 
 
 def _held(cost: Guarantee | None, asked: list[Guarantee]) -> Guarantee:

@@ -25,10 +25,10 @@ _INDIVIDUALS = "individuals "
 
 
 def _moved_parts(settling: Settling) -> Iterator[tuple[str, Sequence[IndividualPart]]]:
-    """What observers see of individuals, where any of it rests on private values."""
-    for observer, parts in settling.individual_parts.items():
+    """What readers see of individuals, where any of it rests on private values."""
+    for reader, parts in settling.individual_parts.items():
         if any(part.template.private for part in parts):
-            yield observer, parts
+            yield reader, parts
 
 
 def _asked_of_sums(settling: Settling) -> Iterator[tuple[str, Request]]:
@@ -48,9 +48,9 @@ def difficulties_of(settling: Settling) -> dict[str, dict[str, float]]:
             block, price = settling.block_of(name)
             each = law.variance * law.sensitivity(question.moves()) ** 2 * price**law.degree
             own[block] = own.get(block, 0.0) + request.weight * influence * each
-    for observer, parts in _moved_parts(settling):
-        found[observer][individuals(parts, observer)] = max(map(finite_difficulty, parts))
-    return {observer: blocks for observer, blocks in found.items() if blocks}
+    for reader, parts in _moved_parts(settling):
+        found[reader][individuals(parts, reader)] = max(map(finite_difficulty, parts))
+    return {reader: blocks for reader, blocks in found.items() if blocks}
 
 
 def limits_of(settling: Settling) -> dict[str, dict[str, float]]:
@@ -62,9 +62,9 @@ def limits_of(settling: Settling) -> dict[str, dict[str, float]]:
             part = settling.questions[name].size / settling.numbers_of(request) if name in request.nodes else 1.0
             block, _ = settling.block_of(name)
             own[block] = own.get(block, 0.0) + request.weight * part / 12
-    for observer, parts in settling.individual_parts.items():
+    for reader, parts in settling.individual_parts.items():
         weight = max(math.fsum(w * settling.unit_of(n) ** 2 for n, w in part.weights.items()) for part in parts)
-        found[observer][individuals(parts, observer)] = weight / 12
+        found[reader][individuals(parts, reader)] = weight / 12
     return found
 
 
@@ -101,6 +101,6 @@ def _blocks_by_publication(
     return found
 
 
-def individuals(parts: Sequence[IndividualPart], observer: str) -> str:
-    """The name of the block that stands for one value per individual; equal for observers who can share draws."""
-    return _INDIVIDUALS + repr(sorted((part.key(observer) for part in parts), key=repr))
+def individuals(parts: Sequence[IndividualPart], reader: str) -> str:
+    """The name of the block that stands for one value per individual; equal for readers who can share draws."""
+    return _INDIVIDUALS + repr(sorted((part.key(reader) for part in parts), key=repr))

@@ -38,7 +38,25 @@ Readers = Mapping[str, str]
 
 
 def settle_either_way(requests: tuple[Request, ...], settle: Settle, readers: Readers) -> Mixed:
-    """The requests of these readers settled with every answer that has two ways read off sums, or all drawn."""
+    """The requests of these readers settled with every answer that has two ways read off sums, or all drawn.
+
+    What the study prefers binds; what it costs all that shares the promise is told beside it.
+    """
+    found = _settled(requests, settle, readers)
+    bound = [one.name for one in requests if one.bound]
+    free = tuple(map(_read, requests))
+    with suppress(PlanError):  # where sums cannot be planned, nothing else could have been taken
+        if bound:
+            return _told(found, _settled(free, settle, readers), f"{', '.join(dict.fromkeys(bound))} {_READ}", "")
+    return found
+
+
+def _read(request: Request) -> Request:
+    """The same, read off noisy sums where the study alone has it drawn."""
+    return dataclasses.replace(request, level="aggregate", preferred=(), bound=False) if request.bound else request
+
+
+def _settled(requests: tuple[Request, ...], settle: Settle, readers: Readers) -> Mixed:
     both = [(one.observer, one.name) for one in requests if one.either]
     if not both:
         return settle(requests)
@@ -89,7 +107,7 @@ def _is_unfair(mine: Mixed, other: Mixed, requests: tuple[Request, ...], settle:
         if (request.observer, request.name) in worse:
             alone = _at(request, _even_part(request, requests, readers))
             with suppress(PlanError):  # what cannot be planned so is no measure
-                even = settle_either_way((alone,), settle, {request.observer: request.observer}).planned[0].error
+                even = _settled((alone,), settle, {request.observer: request.observer}).planned[0].error
                 if worse[request.observer, request.name] > (FAIR * _HELD_BACK) ** 2 * even:
                     return True
     return False

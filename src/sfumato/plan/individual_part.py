@@ -72,8 +72,8 @@ class IndividualPart(ABC):
         """Expected weighted squared error times the share of μ² (or of ε²), before clipping."""
 
     @abstractmethod
-    def key(self, observer: str) -> tuple[object, ...]:
-        """Equal for observers who can be shown refinements of the same draws."""
+    def key(self, reader: str) -> tuple[object, ...]:
+        """Equal for readers who can be shown refinements of the same draws."""
 
     @abstractmethod
     def draws(self, shares: Mapping[str, float], adjacency: Adjacency, dataset: str) -> Iterable[AnyDraw]:
@@ -111,10 +111,10 @@ class CutPart(IndividualPart):
         total = math.fsum(self._root(node) for node in self.cut)
         return {node: self._root(node) / total for node in self.cut}
 
-    def key(self, observer: str) -> tuple[object, ...]:
-        # A node that reads another noisy node has another value for every observer: such draws are not shared.
+    def key(self, reader: str) -> tuple[object, ...]:
+        # A node that reads another noisy node has another value for every reader: such draws are not shared.
         nested = any(set(self.template.ancestors(node)[:-1]) & set(self.cut) for node in self.cut)
-        return (self.group, tuple(sorted(self.fractions().items())), observer if nested else "")
+        return (self.group, tuple(sorted(self.fractions().items())), reader if nested else "")
 
     def draws(self, shares: Mapping[str, float], adjacency: Adjacency, dataset: str) -> Iterable[Draw]:
         for node, fraction in self.fractions().items():
@@ -148,7 +148,7 @@ class LinearPart(IndividualPart):
     def difficulty(self) -> float:
         return self.candidate.difficulty
 
-    def key(self, observer: str) -> tuple[object, ...]:
+    def key(self, reader: str) -> tuple[object, ...]:
         return (self.group, self.candidate)
 
     def draws(self, shares: Mapping[str, float], adjacency: Adjacency, dataset: str) -> Iterable[LinearDraw]:
@@ -181,13 +181,13 @@ class SamplePart(IndividualPart):
     def difficulty(self) -> float:
         return max(math.fsum(self.weights.values()) * self.candidate.error(1.0), 1e-6)
 
-    def key(self, observer: str) -> tuple[object, ...]:
-        return (self.group, self.candidate.node, observer)  # two answers to one question are two costs
+    def key(self, reader: str) -> tuple[object, ...]:
+        return (self.group, self.candidate.node, reader)  # two answers to one question are two costs
 
     def draws(self, shares: Mapping[str, float], adjacency: Adjacency, dataset: str) -> Iterable[SampleDraw]:
-        for observer, share in shares.items():
-            epsilon = min(math.nextafter(share, 0.0), self.candidate.own_loss * (1 + 1e-6))
-            yield SampleDraw(self.candidate, epsilon, (observer,), adjacency, dataset, self.group)
+        # Those who have a share here are one reader (`key`): one answer at their common share is shown to all of them.
+        epsilon = min(math.nextafter(min(shares.values()), 0.0), self.candidate.own_loss * (1 + 1e-6))
+        yield SampleDraw(self.candidate, epsilon, tuple(sorted(shares)), adjacency, dataset, self.group)
 
     def errors(self, draws: Sequence[AnyDraw], names: Iterable[str]) -> dict[str, Numbers]:
         own = next(d for d in draws if isinstance(d, SampleDraw) and d.node == self.candidate.node)
@@ -222,8 +222,8 @@ class SeveralParts(IndividualPart):
         roots = [part.difficulty ** (1 / self._power) for part in self.parts]
         return [root / math.fsum(roots) for root in roots]
 
-    def key(self, observer: str) -> tuple[object, ...]:
-        return tuple(part.key(observer) for part in self.parts)
+    def key(self, reader: str) -> tuple[object, ...]:
+        return tuple(part.key(reader) for part in self.parts)
 
     def draws(self, shares: Mapping[str, float], adjacency: Adjacency, dataset: str) -> Iterable[AnyDraw]:
         for part, fraction in zip(self.parts, self._fractions(), strict=True):

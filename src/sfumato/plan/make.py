@@ -22,11 +22,13 @@ from sfumato.core.threads import calm_threads
 from sfumato.errors import PlanError, PrivacyParameterError
 from sfumato.lang import load
 from sfumato.lang.deadline import planning
+from sfumato.lang.inside import requirements_here
 from sfumato.lang.spec import Spec
-from sfumato.lang.term import show
+from sfumato.lang.term import called, is_ground, show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network
 from sfumato.network.observations import touched
+from sfumato.network.possible import why_nobody
 from sfumato.network.quadrature import POINTS
 from sfumato.network.remaining import PLACES, remaining_errors
 from sfumato.plan.about import about_of
@@ -38,7 +40,7 @@ from sfumato.plan.mixed import Mixed, Mixing
 from sfumato.plan.over_centres import assumed_of_centres, settle_over_centres
 from sfumato.plan.plan import Considered, Curve, Plan, Planned
 from sfumato.plan.readers import read_as_one
-from sfumato.plan.request import Request, as_acted, is_pure, questions_of, requests_of
+from sfumato.plan.request import Request, as_acted, is_pure, questions_of, requests_of, sums_behind
 from sfumato.plan.sentences import with_meaning
 from sfumato.plan.settle import Settled, Settling
 from sfumato.plan.shared_act import strategies_for
@@ -126,7 +128,9 @@ def _planned(
     network = network_of(spec_or_network, tables)
     _check_step(network.spec)
     _check_sizes(network, known)
+    _check_named(network)
     requests = requests_of(network)
+    _check_somebody(network, requests)
     assumptions: list[str] = []
     datasets = dict.fromkeys(request.requirement.dataset for request in requests)
     sizes = {dataset: _size_of(dataset, known, assumptions) for dataset in datasets}
@@ -191,6 +195,37 @@ def _check_step(spec: Spec) -> None:
         f"{spec.name}: {asked}. Say which one is planned: --at N (in Python: load(study, at=N)){rounds}. Steps that "
         f"publish: {steps}. Nothing was planned and nothing was spent."
     )
+
+
+def _check_named(network: Network) -> None:
+    """What a step names is there: rows of public tables, which a check does not read, may lack it."""
+    spec = network.spec
+    steps = [step for step in spec.steps if step.number == spec.step]
+    names = [step.publishes for step in steps if step.publishes is not None and is_ground(step.publishes)]
+    shown = {entry.name for entry in network.publications}
+    shown |= {node for one in requirements_here(spec) for node in network.zone(one.name).observed}
+    for name in names:
+        if not shown & {called(name), show(name)}:
+            raise PlanError(
+                f"{spec.name}: step {spec.step} publishes {show(name)}, and no clause gives it with the public tables "
+                "that were given. Correct the name in the step's line, or the public table. Nothing was planned and "
+                "nothing was spent."
+            )
+
+
+def _check_somebody(network: Network, requests: Sequence[Request]) -> None:
+    """A question in which nobody can count would be paid for and tell nothing."""
+    sums = {node.name: node for node in network.aggregates}
+    asked = {name: request for request in requests for name in sums_behind(request, network) if name in sums}
+    for name, request in asked.items():
+        node = sums[name]
+        own = [group.nodes for group in network.groups if group.dataset == node.dataset]
+        if why := why_nobody(node.condition, itertools.chain.from_iterable(own)):
+            place = f"{node.position.file}:{node.position.line} " if node.position else request.position
+            raise PlanError(
+                f"{place}{name} is about nobody, whatever the data are: {why}. Correct the condition or what is "
+                "declared of its variables, or take the question out. Nothing was planned and nothing was spent."
+            )
 
 
 def _by_points(network: Network, requests: Sequence[Request]) -> list[str]:

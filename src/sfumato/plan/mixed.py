@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 
-from sfumato.core import ApproxDP, Guarantee, PureDP, compose
+from sfumato.core import ApproxDP, Guarantee, Pufferfish, PureDP, compose
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import PlanError
 from sfumato.lang.spec import EVERYONE
@@ -378,10 +378,23 @@ def _wider(factor: Fraction, used: float) -> Fraction:
     return min(max(factor * Fraction(_AIM / used), Fraction(1)), _WIDEST)
 
 
+def _as_pure(request: Request) -> str:
+    """What a promise that is a curve is replaced by beside acts: there it buys far less than noise on sums does."""
+    asked = request.requirement.guarantee
+    if isinstance(asked, PureDP | ApproxDP | Pufferfish):
+        return ""
+    pure = as_point(asked).describe()
+    return (
+        f"; beside acts that are no noise on sums {asked.describe()} is kept by the {pure} that implies it, for "
+        f"everything that {request.observer} sees; sums alone would have all of it"
+    )
+
+
 def _planned(wanted: Wanted, choice: Choice, share: Point, wider: bool) -> Planned:
     request = wanted.request
     columns = wanted.columns if wanted.target in (None, *wanted.columns) else (*wanted.columns, str(wanted.target))
     note = f"; {choice.prediction.note}" if choice.prediction.note else ""
+    note += _as_pure(request)
     return Planned(
         request.name,
         show(request.requirement.name),

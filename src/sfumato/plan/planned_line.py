@@ -40,7 +40,8 @@ def planned_line(settling: Settling, request: Request, draws: Sequence[AnyDraw])
 
 
 def _of_individuals(settling: Settling, request: Request, draws: Sequence[AnyDraw]) -> Planned:
-    parts = [part for part in settling.individual_parts[request.observer] if set(request.nodes) & set(part.weights)]
+    reader = settling.readers[request.observer]
+    parts = [part for part in settling.individual_parts[reader] if set(request.nodes) & set(part.weights)]
     seen = _seen_of_individuals(settling, request, parts, draws)
     if not any(part.template.private for part in parts):
         return Planned(
@@ -76,7 +77,7 @@ def _seen_of_individuals(
 ) -> tuple[Seen, ...]:
     seen: list[Seen] = []
     for part in parts:
-        summaries = settling.simulated.of(request.observer, part, draws)
+        summaries = settling.simulated.of(settling.readers[request.observer], part, draws)
         note = _structure(settling, part) if len(parts) > 1 else ""
         names = [name for name in request.nodes if name in part.weights]
         seen += [seen_of_one(part, name, summaries[name], draws, note) for name in names]

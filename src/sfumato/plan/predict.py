@@ -66,12 +66,16 @@ class Predicting:
             error,
             max(width for _, width in numbers),
             question.size,
-            "" if question.basis == "known" else self._note(name),
+            "" if question.basis == "known" else self._noted(name, question, size),
             numbers_told,
             labels,
             question.basis,
             counts,
         )
+
+    def _noted(self, name: str, question: Question, size: float) -> str:
+        """What is assumed of sizes, and what else the errors may be where the values lie otherwise."""
+        return f"{self._note(name)} {question.otherwise(self._law(name), size, self._pure)}".strip()
 
     @cached_property
     def _consistent(self) -> dict[str, tuple[tuple[float, float], ...]]:

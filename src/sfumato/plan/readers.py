@@ -7,8 +7,9 @@ Proof: docs/proofs/portions.md, docs/proofs/allocation.md
 
 What one observer may learn another one with the same promise may learn too. So where both ask for the same, one act is
 shown to both, in place of one for each, which would cost twice. Colluders with one promise see everything of each other
-and are promised what one of them alone is: what any of them asks for is drawn once, for all. Who is shown values of
-single individuals, whose cuts follow from what else is asked for, is planned by itself.
+and are promised what one of them alone is: what any of them asks for is drawn once, for all. Values of single
+individuals are shared by those alone who ask for exactly the same and know the same of everybody: where their noise
+goes follows from all that an observer is shown, and from what it knows.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def read_as_one(network: Network, requests: Sequence[Request]) -> dict[str, str]
     if EVERYONE in asked:  # what everyone sees counts for each of the others
         return found
     same: list[list[str]] = []  # those found so far to be one reader each
-    for observer in _may_share(asked):
+    for observer in asked:
         members = next((others for others in same if _is_one(network, asked, observer, others)), None)
         if members is None:
             same.append([observer])
@@ -52,11 +53,6 @@ def _by_observer(requests: Sequence[Request]) -> dict[str, dict[str, Request]]:
     for request in requests:
         asked.setdefault(request.observer, {})[request.name] = request
     return asked
-
-
-def _may_share(asked: Mapping[str, _Own]) -> list[str]:
-    """The observers who are shown no value of a single individual."""
-    return [who for who, own in asked.items() if not any(request.of_individuals for request in own.values())]
 
 
 def are_apart(network: Network, requests: Sequence[Request]) -> bool:
@@ -75,10 +71,15 @@ def _is_one(network: Network, asked: Mapping[str, _Own], observer: str, others: 
         theirs = asked[other]
         if _groups_of(network, other) != groups or _promised(network, theirs, other) != promised:
             return False
-        # Colluders see each other's anyway; of the others each is shown no more than it asks for.
-        if not _agree(mine, theirs) or not (groups or mine.keys() == theirs.keys()):
+        if not _agree(mine, theirs) or not (_may_pool(mine, theirs, groups) or mine.keys() == theirs.keys()):
             return False
     return True
+
+
+def _may_pool(one: _Own, other: _Own, groups: Sequence[frozenset[str]]) -> bool:
+    """Whether each may be planned with what the other asks for: colluders see it anyway, of the others nobody is shown
+    more than it asks for. A cut for more values of an individual than are shown is no cut for fewer of them."""
+    return bool(groups) and not any(request.of_individuals for own in (one, other) for request in own.values())
 
 
 def _groups(network: Network) -> list[frozenset[str]]:
@@ -90,10 +91,11 @@ def _groups_of(network: Network, observer: str) -> list[frozenset[str]]:
 
 
 def _promised(network: Network, own: _Own, observer: str) -> tuple[Any, ...]:
-    """All that is promised to an observer, by whatever name, and what it knows exactly."""
+    """All that is promised to an observer, by whatever name, and what it knows exactly of whom."""
     named = {show(one.requirement.name): one.requirement for one in own.values()}
     distinct = [replace(one, name=Compound(""), observer="") for one in named.values()]
-    return distinct, {variable for whose, variable in network.exact if whose == observer}
+    known = {variable for whose, variable in network.exact if whose == observer}
+    return distinct, known, [group.known_to(observer) for group in network.groups]
 
 
 def _agree(one: _Own, other: _Own) -> bool:

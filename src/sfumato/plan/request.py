@@ -59,6 +59,7 @@ class Request:
     position: str = ""
     sampled: bool = False  # a random answer is asked for, not an expectation
     either: bool = False  # its answer may be drawn itself as well as read off noisy sums: the plan says which
+    bound: bool = False  # it is drawn because the study prefers that: noisy sums would do
 
     @property
     def observer(self) -> str:
@@ -147,7 +148,7 @@ def _by_its_ways(request: Request, network: Network, apart: Set[str]) -> Request
     if not question.may_be_drawn or question.drawn_way in request.forbidden:
         return request
     if question.drawn_way in request.preferred:
-        return replace(request, level="other")
+        return replace(request, level="other", bound=True)
     return replace(request, either=not request.preferred)
 
 

@@ -246,10 +246,10 @@ class Settling:
 
     @cached_property
     def individual_parts(self) -> dict[str, list[IndividualPart]]:
-        """For every observer its cut in every group of individuals."""
+        """For every reader its cut in every group of individuals."""
         found: dict[str, list[IndividualPart]] = {}
-        for observer in self.guarantees:
-            asked = [r for r in self.requests if r.observer == observer and r.of_individuals]
+        for reader, own in self.asked.items():
+            asked = [request for request in own if request.of_individuals]
             if not asked:
                 continue
             self._check_replaced(asked[0])
@@ -259,7 +259,7 @@ class Settling:
                 if group.dataset == self.dataset:
                     parts = [*self._numbers(index, asked), *self._answers(index, asked)]
                     if parts:
-                        found.setdefault(observer, []).append(put_together(parts, self.noise))
+                        found.setdefault(reader, []).append(put_together(parts, self.noise))
         return found
 
     def _weights(self, requests: Sequence[Request]) -> dict[str, float]:
@@ -288,15 +288,18 @@ class Settling:
         return [choose_part(index, template, here, budget, self.noise, allowed)]
 
     def _answers(self, index: int, asked: Sequence[Request]) -> list[IndividualPart]:
-        """The random answers an observer sees of the individuals of one group."""
-        parts: list[IndividualPart] = []
+        """The random answers an observer sees of the individuals of one group: one of each variable, under whatever
+        names it is shown."""
+        parts: dict[str, IndividualPart] = {}
         group = self.network.groups[index]
+        weights: dict[str, float] = {}
         for request in asked:
             for name in request.nodes if request.sampled else ():
                 node = group.node(name)
                 if node is None:
                     continue
                 check_random_answer(request, name)
+                weights[name] = weights.get(name, 0.0) + request.weight
                 if not self.law.pure:
                     raise PlanError(f"{request.position}{name} is a random answer, whose cost is counted as a pure ε.")
                 template, candidate = sample_answers(self.network, group, node)
@@ -306,8 +309,8 @@ class Settling:
                     else f"its own ε is {candidate.own_loss:.4g}"
                 ) + candidate.rounding
                 considered = (Considered("random answer", candidate.error(1.0), f"chosen; {own}", (name,)),)
-                parts.append(SamplePart(index, template, {name: request.weight}, considered, candidate))
-        return parts
+                parts[name] = SamplePart(index, template, {name: weights[name]}, considered, candidate)
+        return list(parts.values())
 
     def _check_replaced(self, request: Request) -> None:
         if request.adjacency.relation != "replace-one":
@@ -378,7 +381,7 @@ class Settling:
     def _own(self, observer: str, shares: dict[str, float]) -> dict[str, float]:
         """Of a reader's shares those of what this observer asks for."""
         mine = [request for request in self.requests if request.observer == observer]
-        if any(request.of_individuals for request in mine):  # then it is the only one who reads
+        if any(request.of_individuals for request in mine):  # then all who read as one ask for the same
             return shares
         blocks = {self.block_of(name)[0] for request in mine if request.of_sums for name in self.reads_of(request)}
         return {block: share for block, share in shares.items() if block in blocks}
@@ -413,12 +416,13 @@ class Settling:
     def _individual_draws(self, shares: Mapping[str, Mapping[str, float]]) -> Iterable[AnyDraw]:
         adjacency = self.network.spec.dataset(self.dataset).adjacency
         together: dict[tuple[object, ...], tuple[IndividualPart, dict[str, float]]] = {}
-        for observer, parts in self.individual_parts.items():
+        for observer, reader in self.readers.items():
+            parts = self.individual_parts.get(reader, ())
             if not any(part.template.private for part in parts):
                 continue  # nobody can change what is shown
-            share = shares[observer][individuals(parts, observer)]
+            share = shares[observer][individuals(parts, reader)]
             for part in parts:
-                together.setdefault(part.key(observer), (part, {}))[1][observer] = share
+                together.setdefault(part.key(reader), (part, {}))[1][observer] = share
         for part, own in together.values():
             yield from part.draws(own, adjacency, self.dataset)
 

@@ -18,6 +18,8 @@ __all__ = ["Correlation"]
 
 #: Below so many of its standard errors a variance is not told from 0, and a correlation is not determined.
 _DETERMINED = 3.0
+#: The variance, in units of half a range, of values whose deviation is a third of that of evenly spread ones.
+_NARROW = 1 / 27
 
 
 @final
@@ -68,6 +70,16 @@ class Correlation(Spread):
         slopes = _slopes(moments, i, j, 0.0, 1 / 3, 1 / 3)
         error = 3 * _deviation(law, slopes)
         return ((min(error, 1.0), min(NORMAL_95 * error, 2.0)),) * self.size
+
+    def otherwise(self, law: NoiseLaw, size: float, pure: bool = False) -> str:
+        """A correlation divides by what the variables vary: the less, the larger its error, without an end."""
+        moments, (i, j) = self.extreme(law, size, pure), self.pairs[0]
+        wide = NORMAL_95 * _deviation(law, moments.slopes_of_covariance(i, j)) / _NARROW
+        wide = 2.0 if moments.is_few else min(wide, 2.0)
+        return (
+            f"Of variables whose standard deviations are a third of those of evenly spread values about ±{wide:.4g}; "
+            "the less they vary, the less is known."
+        )
 
     def error(self, variance: float, size: float, pure: bool = False) -> float:
         return math.fsum(error**2 for error, _ in self.predicted(NoiseLaw(variance), size, pure))

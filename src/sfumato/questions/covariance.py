@@ -80,6 +80,15 @@ class Covariance(Spread):
                 found.append((min(free.standard_error, 1.0) * unit, min(wide, 2.0) * unit))
         return tuple(found) * self.cells
 
+    def at_most(self, law: NoiseLaw, size: float, pure: bool = False) -> tuple[float, ...]:
+        """How far the intervals reach, whatever the values are."""
+        moments, d = self.extreme(law, size, pure), len(self.values)
+        found = [(self._entry(moments, i, j), self.half[i] * self.half[j]) for i in range(d) for j in range(d)]
+        return tuple((2.0 if moments.is_few else min((one.high - one.low) / 2, 2.0)) * unit for one, unit in found)
+
+    def otherwise(self, law: NoiseLaw, size: float, pure: bool = False) -> str:
+        return f"Whatever the values are: each within ±{max(self.at_most(law, size, pure)):.4g}."
+
     def error(self, variance: float, size: float, pure: bool = False) -> float:
         """Each entry in its own unit, and all of them in the largest one."""
         units = [self.half[i] * self.half[j] for i in range(len(self.values)) for j in range(len(self.values))]

@@ -240,6 +240,10 @@ class Question(ABC):
     def predicted(self, law: NoiseLaw, size: float, pure: bool = False) -> tuple[tuple[float, float], ...]:
         """(standard error, half width of the interval) of every published number, for `size` rows that count."""
 
+    def otherwise(self, law: NoiseLaw, size: float, pure: bool = False) -> str:
+        """What the intervals may be for values that are not spread evenly; nothing where that makes no difference."""
+        return ""
+
     @abstractmethod
     def error(self, variance: float, size: float, pure: bool = False) -> float:
         """Expected squared error, all published numbers together, when each drawn number has `variance`."""

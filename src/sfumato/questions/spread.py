@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -84,6 +84,11 @@ class Moments:
             # Dividing by a noisy count bends the error: what is left of it after the first order.
             wide *= 1 + 2 * (self.law.deviation / (self.unit * self.size)) ** 2
         return Figure(value, error, value - wide, value + wide)
+
+    @property
+    def is_few(self) -> bool:
+        """Whether a drawn count of this size could not be told from 0, and nothing would be known."""
+        return self.unit is not None and self.unit * self.size <= _FEW * self.law.deviation
 
     @property
     def curved(self) -> float:
@@ -262,6 +267,14 @@ class Spread(Question):
         unit = self.unit(pure) if self.draws_count else None
         third = np.full(d, math.sqrt(1 / 3))
         return Moments(own, third, np.full(d, 2 / 3), dict.fromkeys(self.pairs, 1 / 3), law, self.weight(pure), unit)
+
+    def extreme(self, law: NoiseLaw, size: float, pure: bool) -> Moments:
+        """The same group with every value at an end: there each slope of a variance or covariance is steepest.
+
+        |mean| <= 1, mean² <= square <= 1 and |product - mean·mean'| <= √((1 - mean²)(1 - mean'²)).
+        """
+        found, d = self.typical(law, size, pure), len(self.values)
+        return replace(found, first=np.ones(d), square=np.ones(d), product=dict.fromkeys(self.pairs, 1.0))
 
     @property
     def basis(self) -> Basis:

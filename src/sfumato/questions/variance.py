@@ -63,6 +63,20 @@ class Variance(Spread):
         root = 2 * math.sqrt(1 / 3) * scale
         return ((error, wide), (min(error / root, scale / 2), min(wide / root, scale))) * self.cells
 
+    def at_most(self, law: NoiseLaw, size: float, pure: bool = False) -> tuple[float, float]:
+        """How far the intervals of a variance and of a standard deviation reach, whatever the values are.
+
+        A root moves by no more than the root of what its number moves by.
+        """
+        moments, scale = self.extreme(law, size, pure), self.half[0]
+        wide = moments.figure(0.0, moments.slopes_of_variance(0), math.sqrt(2) * moments.curved).high
+        wide = (1.0 if moments.is_few else min(wide, 1.0)) * scale**2
+        return wide, math.sqrt(wide)
+
+    def otherwise(self, law: NoiseLaw, size: float, pure: bool = False) -> str:
+        wide, root = self.at_most(law, size, pure)
+        return f"Whatever the values are: the variance within ±{wide:.4g}, the standard deviation within ±{root:.4g}."
+
     def error(self, variance: float, size: float, pure: bool = False) -> float:
         """The roots are the same numbers once more, and count as such: their own unit is another."""
         pairs = self.predicted(NoiseLaw(variance), size, pure)[::2]
