@@ -20,7 +20,7 @@ from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, show, substitute
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds, as_bounds, hull
-from sfumato.network.condition import Condition, Every, Present
+from sfumato.network.condition import Complete, Condition, Every, Present
 from sfumato.network.convert import conjuncts
 from sfumato.network.expression import Level, Power, Reference
 from sfumato.network.goals import Goals
@@ -78,7 +78,7 @@ def _aggregate(
     values = _names(_named(given, "value", "values"), nodes, entry)
     sorted_by = _named(given, "cells", "groups")
     names = tuple(dict.fromkeys((*values, *_names(sorted_by, nodes, entry))))
-    condition = _of_present(condition, names, nodes)
+    condition = _of_present(condition, names, own)
     _check_numbers(values, nodes, entry)
     expected = _is_expected(entry, condition, values, names, own)
     bounds = {name: _bounds(entry, name, own, shared, expected) for name in names}
@@ -282,17 +282,23 @@ def _possible(entry: AggregateDeclaration, name: str, groups: Sequence[Group], s
     return hull(found)
 
 
-def _of_present(condition: Condition, values: Sequence[str], nodes: Mapping[str, Node]) -> Condition:
-    """The condition, and that every cell behind the aggregate is there where absent ones are skipped."""
-    met: set[str] = set()
-    waiting = [*values, *condition.references()]
-    while waiting:
-        name = waiting.pop()
-        if name in nodes and name not in met:
-            met.add(name)
-            waiting += nodes[name].inputs
-    skipped = sorted(name for name in met if nodes[name].skip)
-    return Every((condition, *map(Present, skipped))) if skipped else condition
+def _of_present(condition: Condition, names: Sequence[str], groups: Sequence[Group]) -> Condition:
+    """The condition, and that every cell behind the aggregate is there where absent ones are skipped.
+
+    A structure may compute a variable from other cells than the next one does: then it is asked for those of its own.
+    """
+    read = sorted({*names, *condition.references()})
+    counted = [group for group in groups if _are_everywhere(read, (group,))]
+    cells: set[str] = set()
+    parts: list[Condition] = []
+    for name in read:
+        skipped = {group.skipped(name) for group in counted}
+        if len(skipped) > 1:
+            parts.append(Complete(name))
+        else:
+            cells.update(*skipped)
+    parts = [*map(Present, sorted(cells)), *parts]
+    return Every((condition, *parts)) if parts else condition
 
 
 def _whose(spec: Spec, entry: AggregateDeclaration) -> tuple[Dataset, str]:

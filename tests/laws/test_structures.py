@@ -1,0 +1,202 @@
+"""People whose variables are made by different clauses: every number is what pandas finds, person by person.
+
+A study is drawn at random: classes that a public table tells apart, a clause of its own for each class or none, cells
+that may be absent and are then skipped. What a person adds depends on her own clauses alone, and moves a number no
+further than the question says.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sfumato.lang import load
+from sfumato.network import Network
+from sfumato.run.planning import make_plan
+from sfumato.run.study import run_plan
+
+HEAD = """
+source(t, 't.csv'). column(t, id, p(P)). rows_per_person(t, 1). missing(t, never).
+source(m, 'm.csv'). public(m). column(m, id, p(P)). column(m, cls, cls(C)). relation(m, in(P, C)).
+column(t, x, x(P)). random(x(P)) :- p(P). range(x(P), 0, 100).
+column(t, y, y(P)). range(y(P), 0, 100). missing(y(P), skip).
+column(t, z, z(P)). random(z(P)) :- p(P). range(z(P), 0, 10). missing(z(P), skip).
+dataset(d, domain(P, p(P))). privacy_requirement(o(pub), d, dp(1000000)).
+"""
+#: What k(P) is in a class: the cells it is computed from, how it is written, and what it comes to.
+FORMULAS = {
+    "x": ("x", "x(P)", lambda row: row["x"]),
+    "y": ("y", "y(P)", lambda row: row["y"]),
+    "x and y": ("xy", "(x(P) + y(P)) / 2", lambda row: (row["x"] + row["y"]) / 2),
+    "y and z": ("yz", "y(P) * z(P) / 10", lambda row: row["y"] * row["z"] / 10),
+    "a step between": ("y", "h(P) - y(P)", lambda row: row["y"]),
+    "nothing": ("", "42", lambda row: 42.0),
+}
+#: Questions, the variables they read, who counts, and what she adds.
+QUESTIONS = {
+    "sum(sum, k(P), p(P)).": ("k", lambda row: True, lambda row: [row["k"]]),
+    "count(count, (p(P), k(P) > 40)).": ("k", lambda row: row["k"] > 40, lambda row: [1.0]),
+    "mean(mean, k(P), (p(P), x(P) > 30)).": ("kx", lambda row: row["x"] > 30, lambda row: [row["k"], 1.0]),
+    "sum(others, x(P), (p(P), \\+ k(P) > 40)).": ("kx", lambda row: row["k"] <= 40, lambda row: [row["x"]]),
+    "sum(plain, x(P), p(P)).": ("x", lambda row: True, lambda row: [row["x"]]),
+    "sum(both, k(P), (p(P), y(P) > 10)).": ("ky", lambda row: row["y"] > 10, lambda row: [row["k"]]),
+    "sum(third, z(P), (p(P), k(P) > 10)).": ("kz", lambda row: row["k"] > 10, lambda row: [row["z"]]),
+    "moment2(square, [k(P), x(P)], (p(P), in(P, v))).": (
+        "kx",
+        lambda row: row["cls"] == "v",
+        lambda row: [row["k"] ** 2, row["k"] * row["x"], row["x"] ** 2],
+    ),
+    "histogram(bins, k(P), p(P), [20, 60]).": (
+        "k",
+        lambda row: True,
+        lambda row: np.eye(3)[int(np.searchsorted([20, 60], row["k"], side="right"))],
+    ),
+}
+PUBLISHED = "publish(s, plain, o(pub))."
+CLASSES = ("o", "v", "w")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A study and who has what: the formula of each class that has k(P), the classes that have y(P)."""
+
+    formulas: dict[str, str]
+    having_y: set[str]
+    text: str
+
+    def cells(self, variable: str, row: dict) -> str | None:
+        """The cells behind a variable of a person; None where she does not have it."""
+        if variable == "k":
+            return FORMULAS[self.formulas[row["cls"]]][0] if row["cls"] in self.formulas else None
+        return None if variable == "y" and row["cls"] not in self.having_y else variable
+
+    def adds(self, question: str, row: dict) -> list[float] | None:
+        """What a person adds to a question; None where she does not count in it."""
+        read, counts, added = QUESTIONS[question]
+        cells = [self.cells(variable, row) for variable in read]
+        if None in cells or any(math.isnan(row[cell]) for cell in "".join(map(str, cells))):
+            return None
+        known = {**row, "k": FORMULAS[self.formulas[row["cls"]]][2](row) if "k" in read else math.nan}
+        return list(added(known)) if counts(known) else None
+
+
+def drawn(seed: int) -> Drawn:
+    rng = random.Random(seed)
+    everybody = rng.random() < 0.3
+    formulas = {one: rng.choice(list(FORMULAS)) for one in CLASSES if everybody or rng.random() < 0.8}
+    if set(formulas.values()) <= {"nothing"}:  # one number for all has no bins
+        formulas["v"] = "y"
+    reading = {one for one, formula in formulas.items() if "y" in FORMULAS[formula][0]}
+    having = {*CLASSES, ""} if rng.random() < 0.5 else reading | {"w"} | {one for one in CLASSES if rng.random() < 0.5}
+    lines = ["random(y(P)) :- p(P)."] if "" in having else [f"random(y(P)) :- in(P, {one})." for one in sorted(having)]
+    lines += ["random(h(P)) :- in(P, C), has_y(C). depends(h(P), [y(P)], 2 * y(P)) :- in(P, C), has_y(C)."]
+    lines += [f"has_y({one})." for one in sorted(having - {""})] or ["has_y(nobody)."]
+    for one, formula in formulas.items():
+        cells, written, _ = FORMULAS[formula]
+        parents = ", ".join([*(f"{cell}(P)" for cell in cells), *(["h(P)"] if "h(P)" in written else [])])
+        lines.append(f"random(k(P)) :- in(P, {one}). depends(k(P), [{parents}], {written}) :- in(P, {one}).")
+    return Drawn(formulas, having, HEAD + "range(k(P), 0, 100).\n" + "\n".join([*lines, *QUESTIONS, PUBLISHED]))
+
+
+def people(seed: int, size: int = 40) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The private and the public table; a fifth of the people is in no class, a third of the cells is absent."""
+    rng = np.random.default_rng(seed)
+    numbers = {"x": rng.integers(0, 201, size) / 2, "y": rng.integers(0, 201, size) / 2, "z": rng.integers(0, 11, size)}
+    private = pd.DataFrame({"id": [f"p{place}" for place in range(size)], **numbers})
+    for cell in "yz":
+        private[cell] = private[cell].astype(float).mask(rng.random(size) < 0.33)
+    public = pd.DataFrame({"id": private["id"], "cls": rng.choice([*CLASSES, ""], size)})
+    return private, public[public["cls"] != ""].reset_index(drop=True)
+
+
+def rows_of(private: pd.DataFrame, public: pd.DataFrame) -> list[dict]:
+    return private.merge(public, how="left").fillna({"cls": ""}).to_dict("records")
+
+
+def name_of(question: str) -> str:
+    return question.split("(")[1].split(",", maxsplit=1)[0]
+
+
+def by_hand(study: Drawn, question: str, rows: list[dict]) -> list[float] | float:
+    return np.sum([added for row in rows if (added := study.adds(question, row)) is not None], axis=0).tolist()
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.by_day(12)
+def test_everybody_adds_what_her_own_clauses_say(seed):
+    study, (private, public) = drawn(seed), people(seed)
+    network = Network.from_spec(load(study.text), {"m": public})
+    for sums_only in (False, True):
+        sums = network.evaluate({"t": private, "m": public}, sums_only=sums_only).aggregates
+        for question in QUESTIONS:
+            wanted = by_hand(study, question, rows_of(private, public)) or np.zeros(len(sums[name_of(question)].vector))
+            found = sums[name_of(question)].vector
+            assert found == pytest.approx(wanted, rel=1e-6, abs=1e-3), (study.formulas, study.having_y, question)
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.by_day(6)
+def test_nobody_moves_a_number_further_than_the_question_says(seed):
+    study, rng = drawn(seed), random.Random(seed)
+    (private, public), (others, _) = people(seed, 6), people(seed + 1000, 6)
+    network = Network.from_spec(load(study.text), {"m": public})
+
+    def sums(table: pd.DataFrame):
+        return network.evaluate({"t": table, "m": public}, sums_only=True).aggregates
+
+    before = sums(private)
+    for place in range(len(private)):
+        changed = private.copy()
+        changed.loc[place, ["x", "y", "z"]] = others.loc[rng.randrange(6), ["x", "y", "z"]]
+        after = sums(changed)
+        for node in network.aggregates:
+            for pure, least in ((True, node.question.moves().l1), (False, node.question.moves().l2)):
+                one, other = (node.question.encode(found[node.name], pure) for found in (before, after))
+                moved = np.linalg.norm(np.asarray(one - other, float), 1 if pure else 2)
+                assert moved <= least * (1 + 1e-9), (study.formulas, study.having_y, node.name)
+
+
+@pytest.mark.parametrize("of_y", ["p(P)", "in(P, o)"])
+def test_what_is_expected_of_those_who_are_there(of_y):
+    """A coin of everybody, drawn by a cell that may be absent in one class and by another one in the other."""
+    text = (
+        HEAD
+        + f"""random(y(P)) :- {of_y}. random(coin(P)) :- in(P, C).
+    depends(coin(P), [y(P)], bernoulli(y(P) / 100)) :- in(P, o).
+    depends(coin(P), [x(P)], bernoulli(x(P) / 100)) :- in(P, v).
+    sum(heads, coin(P), p(P)). count(chosen, (p(P), coin(P) =:= 1)). sum(weight, x(P), (p(P), coin(P) =:= 0)).
+    publish(s, heads, o(pub))."""
+    )
+    private, public = people(3)
+    public = public[public["cls"] != "w"]
+    rows = [row for row in rows_of(private, public) if row["cls"] == "v" or (row["cls"] == "o" and row["y"] >= 0)]
+    chances = [row["y" if row["cls"] == "o" else "x"] / 100 for row in rows]
+    network = Network.from_spec(load(text), {"m": public})
+    for sums_only in (False, True):
+        sums = network.evaluate({"t": private, "m": public}, sums_only=sums_only).aggregates
+        assert sums["heads"].vector == pytest.approx([sum(chances)], rel=1e-6)
+        assert sums["chosen"].vector == pytest.approx([sum(chances)], rel=1e-6)
+        weight = sum((1 - chance) * row["x"] for chance, row in zip(chances, rows, strict=True))
+        assert sums["weight"].vector == pytest.approx([weight], rel=1e-6)
+
+
+@pytest.mark.parametrize("of_k", ["p(P)", "in(P, C)"])
+@pytest.mark.parametrize("of_y", ["p(P)", "in(P, o)"])
+@pytest.mark.parametrize("first", ["o", "v"])
+def test_the_published_mean_is_that_of_those_who_are_there(of_k, of_y, first):
+    """Of class `first` k is y, which three of eight people lack; of the other class it is x."""
+    second = {"o": "v", "v": "o"}[first]
+    text = HEAD + f"random(y(P)) :- {of_y if first == 'o' else 'p(P)'}. random(k(P)) :- {of_k}. range(k(P), 0, 100)."
+    text += f"\ndepends(k(P), [y(P)], y(P)) :- in(P, {first}). depends(k(P), [x(P)], x(P)) :- in(P, {second})."
+    text += "\nmean(n, k(P), p(P)). publish(s, n, o(pub))."
+    y = [50.0, 50.0, 50.0, 50.0, None, None, 20.0, 20.0]
+    private = pd.DataFrame({"id": [str(place) for place in range(8)], "x": [99.0] * 8, "y": y, "z": [1.0] * 8})
+    public = pd.DataFrame({"id": private["id"], "cls": ["o", "v"] * 4})
+    plan = make_plan(text, {"m": public}, sizes={"d": 8})
+    found = run_plan(plan, {"t": private, "m": public}, None, random_state=1)["s", "pub"].to_pydict()["value"][0]
+    assert found == pytest.approx((50 + 50 + 20 + 4 * 99) / 7, abs=0.01)
