@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sfumato.errors import SfumatoError
 from sfumato.lang import load
 from sfumato.network import Network
 from sfumato.run.planning import make_plan
@@ -26,6 +27,8 @@ source(m, 'm.csv'). public(m). column(m, id, p(P)). column(m, cls, cls(C)). rela
 column(t, x, x(P)). random(x(P)) :- p(P). range(x(P), 0, 100).
 column(t, y, y(P)). range(y(P), 0, 100). missing(y(P), skip).
 column(t, z, z(P)). random(z(P)) :- p(P). range(z(P), 0, 10). missing(z(P), skip).
+source(v, 'v.csv'). column(v, id, p(P)). rows_per_person(v, 2).
+column(v, c, c(P)). random(c(P)) :- p(P). range(c(P), 0, 10). missing(c(P), skip).
 dataset(d, domain(P, p(P))). privacy_requirement(o(pub), d, dp(1000000)).
 """
 #: What k(P) is in a class: the cells it is computed from, how it is written, and what it comes to.
@@ -36,6 +39,22 @@ FORMULAS = {
     "y and z": ("yz", "y(P) * z(P) / 10", lambda row: row["y"] * row["z"] / 10),
     "a step between": ("y", "h(P) - y(P)", lambda row: row["y"]),
     "nothing": ("", "42", lambda row: 42.0),
+}
+#: Questions about rows of which a person may have two.
+ROW_QUESTIONS = {
+    "sum(rows, c(P), (p(P), k(P) > 40)).": ("kc", lambda row: row["k"] > 40, lambda row: [row["c"]]),
+    "count(many, (p(P), c(P) > 3, k(P) > 20)).": (
+        "kc",
+        lambda row: row["c"] > 3 and row["k"] > 20,
+        lambda row: [1.0],
+    ),
+    "sum(few, c(P), (p(P), y(P) > 10)).": ("yc", lambda row: row["y"] > 10, lambda row: [row["c"]]),
+    "moment2(two, [c(P), k(P)], p(P)).": (
+        "kc",
+        lambda row: True,
+        lambda row: [row["c"] ** 2, row["c"] * row["k"], row["k"] ** 2],
+    ),
+    "sum(all, c(P), p(P)).": ("c", lambda row: True, lambda row: [row["c"]]),
 }
 #: Questions, the variables they read, who counts, and what she adds.
 QUESTIONS = {
@@ -77,7 +96,7 @@ class Drawn:
 
     def adds(self, question: str, row: dict) -> list[float] | None:
         """What a person adds to a question; None where she does not count in it."""
-        read, counts, added = QUESTIONS[question]
+        read, counts, added = (QUESTIONS | ROW_QUESTIONS)[question]
         cells = [self.cells(variable, row) for variable in read]
         if None in cells or any(math.isnan(row[cell]) for cell in "".join(map(str, cells))):
             return None
@@ -100,22 +119,31 @@ def drawn(seed: int) -> Drawn:
         cells, written, _ = FORMULAS[formula]
         parents = ", ".join([*(f"{cell}(P)" for cell in cells), *(["h(P)"] if "h(P)" in written else [])])
         lines.append(f"random(k(P)) :- in(P, {one}). depends(k(P), [{parents}], {written}) :- in(P, {one}).")
-    return Drawn(formulas, having, HEAD + "range(k(P), 0, 100).\n" + "\n".join([*lines, *QUESTIONS, PUBLISHED]))
+    return Drawn(
+        formulas, having, HEAD + "range(k(P), 0, 100).\n" + "\n".join([*lines, *QUESTIONS, *ROW_QUESTIONS, PUBLISHED])
+    )
 
 
-def people(seed: int, size: int = 40) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The private and the public table; a fifth of the people is in no class, a third of the cells is absent."""
+def people(seed: int, size: int = 40) -> dict[str, pd.DataFrame]:
+    """The tables; some people are in no class, a third of the cells is absent, rows of v are none, one or two."""
     rng = np.random.default_rng(seed)
     numbers = {"x": rng.integers(0, 201, size) / 2, "y": rng.integers(0, 201, size) / 2, "z": rng.integers(0, 11, size)}
     private = pd.DataFrame({"id": [f"p{place}" for place in range(size)], **numbers})
     for cell in "yz":
         private[cell] = private[cell].astype(float).mask(rng.random(size) < 0.33)
     public = pd.DataFrame({"id": private["id"], "cls": rng.choice([*CLASSES, ""], size)})
-    return private, public[public["cls"] != ""].reset_index(drop=True)
+    owners = private["id"].repeat(rng.integers(0, 3, size))
+    visits = pd.DataFrame({"id": owners, "c": rng.integers(0, 21, len(owners)) / 2})
+    visits["c"] = visits["c"].mask(rng.random(len(owners)) < 0.33)
+    return {"t": private, "m": public[public["cls"] != ""].reset_index(drop=True), "v": visits}
 
 
-def rows_of(private: pd.DataFrame, public: pd.DataFrame) -> list[dict]:
-    return private.merge(public, how="left").fillna({"cls": ""}).to_dict("records")
+def rows_of(tables: dict[str, pd.DataFrame]) -> list[dict]:
+    return tables["t"].merge(tables["m"], how="left").fillna({"cls": ""}).to_dict("records")
+
+
+def visits_of(tables: dict[str, pd.DataFrame]) -> list[dict]:
+    return rows_of({**tables, "t": tables["t"].merge(tables["v"])})
 
 
 def name_of(question: str) -> str:
@@ -129,12 +157,13 @@ def by_hand(study: Drawn, question: str, rows: list[dict]) -> list[float] | floa
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.by_day(12)
 def test_everybody_adds_what_her_own_clauses_say(seed):
-    study, (private, public) = drawn(seed), people(seed)
-    network = Network.from_spec(load(study.text), {"m": public})
+    study, tables = drawn(seed), people(seed)
+    asked = [*((one, rows_of(tables)) for one in QUESTIONS), *((one, visits_of(tables)) for one in ROW_QUESTIONS)]
+    network = Network.from_spec(load(study.text), {"m": tables["m"]})
     for sums_only in (False, True):
-        sums = network.evaluate({"t": private, "m": public}, sums_only=sums_only).aggregates
-        for question in QUESTIONS:
-            wanted = by_hand(study, question, rows_of(private, public)) or np.zeros(len(sums[name_of(question)].vector))
+        sums = network.evaluate(tables, sums_only=sums_only).aggregates
+        for question, rows in asked:
+            wanted = by_hand(study, question, rows) or np.zeros(len(sums[name_of(question)].vector))
             found = sums[name_of(question)].vector
             assert found == pytest.approx(wanted, rel=1e-6, abs=1e-3), (study.formulas, study.having_y, question)
 
@@ -143,17 +172,15 @@ def test_everybody_adds_what_her_own_clauses_say(seed):
 @pytest.mark.by_day(6)
 def test_nobody_moves_a_number_further_than_the_question_says(seed):
     study, rng = drawn(seed), random.Random(seed)
-    (private, public), (others, _) = people(seed, 6), people(seed + 1000, 6)
-    network = Network.from_spec(load(study.text), {"m": public})
-
-    def sums(table: pd.DataFrame):
-        return network.evaluate({"t": table, "m": public}, sums_only=True).aggregates
-
-    before = sums(private)
-    for place in range(len(private)):
-        changed = private.copy()
-        changed.loc[place, ["x", "y", "z"]] = others.loc[rng.randrange(6), ["x", "y", "z"]]
-        after = sums(changed)
+    tables, others = people(seed, 6), people(seed + 1000, 6)
+    network = Network.from_spec(load(study.text), {"m": tables["m"]})
+    before = network.evaluate(tables, sums_only=True).aggregates
+    for place, person in enumerate(tables["t"]["id"]):
+        changed, visits, other = tables["t"].copy(), tables["v"], rng.randrange(6)
+        changed.loc[place, ["x", "y", "z"]] = others["t"].loc[other, ["x", "y", "z"]]
+        new = others["v"][others["v"]["id"] == f"p{other}"].assign(id=person)
+        changed = {**tables, "t": changed, "v": pd.concat([visits[visits["id"] != person], new])}
+        after = network.evaluate(changed, sums_only=True).aggregates
         for node in network.aggregates:
             for pure, least in ((True, node.question.moves().l1), (False, node.question.moves().l2)):
                 one, other = (node.question.encode(found[node.name], pure) for found in (before, after))
@@ -172,13 +199,13 @@ def test_what_is_expected_of_those_who_are_there(of_y):
     sum(heads, coin(P), p(P)). count(chosen, (p(P), coin(P) =:= 1)). sum(weight, x(P), (p(P), coin(P) =:= 0)).
     publish(s, heads, o(pub))."""
     )
-    private, public = people(3)
-    public = public[public["cls"] != "w"]
-    rows = [row for row in rows_of(private, public) if row["cls"] == "v" or (row["cls"] == "o" and row["y"] >= 0)]
+    tables = people(3)
+    tables["m"] = tables["m"][tables["m"]["cls"] != "w"]
+    rows = [row for row in rows_of(tables) if row["cls"] == "v" or (row["cls"] == "o" and row["y"] >= 0)]
     chances = [row["y" if row["cls"] == "o" else "x"] / 100 for row in rows]
-    network = Network.from_spec(load(text), {"m": public})
+    network = Network.from_spec(load(text), {"m": tables["m"]})
     for sums_only in (False, True):
-        sums = network.evaluate({"t": private, "m": public}, sums_only=sums_only).aggregates
+        sums = network.evaluate(tables, sums_only=sums_only).aggregates
         assert sums["heads"].vector == pytest.approx([sum(chances)], rel=1e-6)
         assert sums["chosen"].vector == pytest.approx([sum(chances)], rel=1e-6)
         weight = sum((1 - chance) * row["x"] for chance, row in zip(chances, rows, strict=True))
@@ -197,6 +224,19 @@ def test_the_published_mean_is_that_of_those_who_are_there(of_k, of_y, first):
     y = [50.0, 50.0, 50.0, 50.0, None, None, 20.0, 20.0]
     private = pd.DataFrame({"id": [str(place) for place in range(8)], "x": [99.0] * 8, "y": y, "z": [1.0] * 8})
     public = pd.DataFrame({"id": private["id"], "cls": ["o", "v"] * 4})
+    tables = {"t": private, "m": public, "v": people(1)["v"]}
     plan = make_plan(text, {"m": public}, sizes={"d": 8})
-    found = run_plan(plan, {"t": private, "m": public}, None, random_state=1)["s", "pub"].to_pydict()["value"][0]
+    found = run_plan(plan, tables, None, random_state=1)["s", "pub"].to_pydict()["value"][0]
     assert found == pytest.approx((50 + 50 + 20 + 4 * 99) / 7, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "asked", ["sum(n, k(P), p(P)).", "count(n, (p(P), k(P) > 5)).", "mean(n, x(P), (p(P), k(P) > 5))."]
+)
+@pytest.mark.parametrize("classes", ["ov", "vo"])
+def test_rows_of_some_and_persons_of_others_are_not_added_up(asked, classes):
+    one, other = classes
+    text = HEAD + f"random(y(P)) :- p(P). random(k(P)) :- in(P, C). depends(k(P), [x(P)], x(P)) :- in(P, {one}).\n"
+    text += f"depends(k(P), [c(P)], c(P)) :- in(P, {other}). {asked} publish(s, n, o(pub))."
+    with pytest.raises(SfumatoError, match=r"rows of v .*rows_per_person\(v, 1\).*nothing was spent"):
+        Network.from_spec(load(text), {"m": people(1)["m"]})

@@ -389,7 +389,7 @@ class _People:
 
     def _conditioned(self, group: Group, row_table: str | None) -> list[str]:
         """What aggregates over rows need of the person, and what those over random variables are computed from."""
-        chosen = [a for a in self.aggregates if a.row_table == row_table]
+        chosen = self._asked(group, row_table)
         expected = [part for a in chosen if a.question.expected for part in self.entries(a, group)]
         needed = {name for part in expected for name in part.references()}
         if row_table is not None:
@@ -400,10 +400,7 @@ class _People:
         """What an individual of the group is expected to add to each entry of an aggregate over random variables."""
         key = aggregate.name, id(group)
         if key not in self._entries:
-            present = {node.name for node in group.nodes}
-            known = set(aggregate.parents) <= present
-            found = expected_entries(aggregate, group.inference(self.network.shared)) if known else ()
-            self._entries[key] = found
+            self._entries[key] = expected_entries(aggregate, group.inference(self.network.shared))
         return self._entries[key]
 
     def _cells(self, group: Group, row_table: str | None = None) -> list[Node]:

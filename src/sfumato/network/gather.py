@@ -82,7 +82,7 @@ def _aggregate(
     _check_numbers(values, nodes, entry)
     expected = _is_expected(entry, condition, values, names, own)
     bounds = {name: _bounds(entry, name, own, shared, expected) for name in names}
-    rows, table = _rows(names, condition, nodes, entry)
+    rows, table = _rows(names, condition, own, entry)
     kind, own_axes, further = _kind(spec, entry, values, nodes, own)
     question = kind(
         values=values,
@@ -341,17 +341,31 @@ def _check_numbers(values: Sequence[str], nodes: Mapping[str, Node], entry: Aggr
 
 
 def _rows(
-    values: Sequence[str], condition: Condition, nodes: Mapping[str, Node], entry: AggregateDeclaration
+    names: Sequence[str], condition: Condition, groups: Sequence[Group], entry: AggregateDeclaration
 ) -> tuple[int, str | None]:
-    tables = {
-        nodes[name].row_table: nodes[name].rows
-        for name in (*values, *condition.references())
-        if name in nodes and nodes[name].row_table
-    }
-    if len(tables) > 1:
+    """How many rows of a person count, and of which table: the same for every structure that counts at all."""
+    read = (*names, *condition.references())
+    found = {_row_tables(read, group) for group in groups if _are_everywhere(read, (group,))}
+    tables = dict(sorted(frozenset().union(*found)))
+    listed = ", ".join(tables)
+    if any(len(one) > 1 for one in found):
         raise refusal(
             entry.position,
-            f"{show(entry.atom)} mixes tables with several rows per person: {', '.join(sorted(map(str, tables)))}.",
+            f"{show(entry.atom)} mixes tables with several rows per person: {listed}.",
             "Limit all but one with rows_per_person(Table, 1).",
         )
+    if len(found) > 1:
+        raise refusal(
+            entry.position,
+            f"{show(entry.atom)} would count rows of {listed} for some individuals and not for others: by public "
+            "structure what it reads comes from different tables.",
+            f"Write {' and '.join(f'rows_per_person({table}, 1)' for table in tables)}, or give what is read from rows "
+            "a variable of its own and aggregate it by itself.",
+        )
     return next(((rows, table) for table, rows in tables.items()), (1, None))
+
+
+def _row_tables(names: Sequence[str], group: Group) -> frozenset[tuple[str, int]]:
+    """The tables of which a person of this structure may have several rows, and how many."""
+    nodes = [node for name in names if (node := group.node(name)) is not None]
+    return frozenset((node.row_table, node.rows) for node in nodes if node.row_table is not None)
