@@ -240,3 +240,85 @@ def test_rows_of_some_and_persons_of_others_are_not_added_up(asked, classes):
     text += f"depends(k(P), [c(P)], c(P)) :- in(P, {other}). {asked} publish(s, n, o(pub))."
     with pytest.raises(SfumatoError, match=r"rows of v .*rows_per_person\(v, 1\).*nothing was spent"):
         Network.from_spec(load(text), {"m": people(1)["m"]})
+
+
+#: What g(P) may be: words or whole numbers, of which each class has its own.
+LEVELS = {"words": ("a", "b", "c", "d"), "numbers": (1, 2, 5, 7)}
+
+
+def laws_of(seed: int, levels: tuple) -> dict[str, dict]:
+    """The chances of g(P) in each class; some have no g(P)."""
+    rng = random.Random(seed)
+    laws = {}
+    for one in [*CLASSES[:2], *CLASSES[2:][: rng.randrange(2)]]:
+        own = rng.sample(levels, 2)
+        laws[one] = dict(zip(own, [(quarter := rng.choice([0.25, 0.5, 0.75])), 1 - quarter], strict=True))
+    return laws
+
+
+@pytest.mark.parametrize("kind", LEVELS)
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.by_day(8)
+def test_levels_are_those_of_all_structures(seed, kind):
+    laws, tables = laws_of(seed, LEVELS[kind]), people(seed)
+    met = [level for level in LEVELS[kind] if any(level in law for law in laws.values())]
+    lines = ["histogram(h, g(P), p(P)). sum(weight, x(P), p(P), by([g(P)])). random(y(P)) :- p(P)."]
+    for one, law in laws.items():
+        listed = ", ".join(f"{level}: {chance}" for level, chance in law.items())
+        lines.append(f"random(g(P)) :- in(P, {one}). depends(g(P), [], discrete([{listed}])) :- in(P, {one}).")
+    lines += [
+        f"count(is_{level}, (p(P), g(P) = {level})). count(not_{level}, (p(P), \\+ g(P) = {level}))." for level in met
+    ]
+    lines += ["sum(total, g(P), p(P)). count(large, (p(P), g(P) > 2))."] if kind == "numbers" else []
+    text = HEAD + "\n".join([*lines, "publish(s, h, o(pub))."])
+    network = Network.from_spec(load(text), {"m": tables["m"]})
+    rows = [row for row in rows_of(tables) if row["cls"] in laws]
+    for sums_only in (False, True):
+        sums = network.evaluate(tables, sums_only=sums_only).aggregates
+        cells = {
+            name: dict(zip(network.node(name).question.axes[0].levels, sums[name].vector, strict=True))
+            for name in ("h", "weight")
+        }
+        assert sorted(cells["h"]) == sorted(met)
+        for level in met:
+            chances = [laws[row["cls"]].get(level, 0.0) for row in rows]
+            assert cells["h"][level] == pytest.approx(sum(chances), rel=1e-6)
+            assert cells["weight"][level] == pytest.approx(
+                sum(c * row["x"] for c, row in zip(chances, rows, strict=True)), rel=1e-6
+            )
+            assert sums[f"is_{level}"].vector == pytest.approx([sum(chances)], rel=1e-6)
+            assert sums[f"not_{level}"].vector == pytest.approx([len(rows) - sum(chances)], rel=1e-6)
+        if kind == "numbers":
+            each = [laws[row["cls"]].items() for row in rows]
+            assert sums["total"].vector == pytest.approx([sum(level * c for law in each for level, c in law)], rel=1e-6)
+            large = sum(c for law in each for level, c in law if level > 2)
+            assert sums["large"].vector == pytest.approx([large], rel=1e-6)
+
+
+@pytest.mark.parametrize("classes", ["ov", "vo"])
+@pytest.mark.parametrize(
+    "asked", ["histogram(n, g(P), p(P)).", "count(n, (p(P), g(P) = a)).", "histogram(n, g(P), p(P), [3])."]
+)
+@pytest.mark.parametrize("law", ["x(P) / 10", "discrete([1: 0.5, 2: 0.5])", "x(P)"])
+def test_words_of_some_and_numbers_of_others_are_refused(classes, asked, law):
+    one, other = classes
+    text = HEAD + "random(y(P)) :- p(P). random(g(P)) :- in(P, C).\n"
+    text += f"depends(g(P), [], discrete([a: 0.5, b: 0.5])) :- in(P, {one}).\n"
+    text += f"depends(g(P), [x(P)], {law}) :- in(P, {other}).\n"
+    with pytest.raises(SfumatoError, match=r"a word of some individuals and none of others.*nothing was spent"):
+        Network.from_spec(load(text + f"{asked} publish(s, n, o(pub))."), {"m": people(1)["m"]})
+
+
+@pytest.mark.parametrize("classes", ["ov", "vo"])
+def test_listed_numbers_of_some_and_any_numbers_of_others_need_cut_points(classes):
+    one, other = classes
+    text = HEAD + f"random(y(P)) :- p(P). random(g(P)) :- in(P, C). depends(g(P), [x(P)], x(P) / 10) :- in(P, {one}).\n"
+    text += f"depends(g(P), [], discrete([1: 0.25, 4: 0.75])) :- in(P, {other}). publish(s, n, o(pub)).\n"
+    tables = people(2)
+    with pytest.raises(SfumatoError, match="cut points"):
+        Network.from_spec(load(text + "histogram(n, g(P), p(P))."), {"m": tables["m"]})
+    network = Network.from_spec(load(text + "histogram(n, g(P), p(P), [3])."), {"m": tables["m"]})
+    high = [float(row["x"] >= 30) if row["cls"] == one else 0.75 for row in rows_of(tables) if row["cls"] in {*classes}]
+    for sums_only in (False, True):
+        found = network.evaluate(tables, sums_only=sums_only).aggregates["n"].vector
+        assert found == pytest.approx([len(high) - sum(high), sum(high)], rel=1e-6)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -182,13 +182,9 @@ class _People:
         #: Whose columns hold a number for everybody, and between which ends.
         self._known: dict[str, KnownColumn] = {}
 
-    @cached_property
-    def _numbers(self) -> frozenset[str]:
-        return frozenset(node.name for node in self.nodes.values() if node.has_value) | self.shared.keys()
-
     def _names(self) -> list[str]:
         """Everything that has a column."""
-        levels = (f"{node.name}={level}" for node in self.nodes.values() for level in node.levels)
+        levels = (f"{node.name}={level}" for group in self.groups for node in group.nodes for level in node.levels)
         return [*self.nodes, *self.flags.values(), *self.complete.values(), *levels, *self.members, *self.shared]
 
     def fill(self, individuals: dict[str, pa.Table], rows: dict[str, pa.Table], parts: dict[str, list[Sums]]) -> None:
@@ -394,7 +390,8 @@ class _People:
         needed = {name for part in expected for name in part.references()}
         if row_table is not None:
             needed.update(*(aggregate.parents for aggregate in chosen))
-        return sorted(needed & self._numbers)
+        numbers = {node.name for node in group.nodes if node.has_value}
+        return sorted(needed & (numbers | self.shared.keys()))
 
     def entries(self, aggregate: AggregateNode, group: Group) -> tuple[Expression, ...]:
         """What an individual of the group is expected to add to each entry of an aggregate over random variables."""

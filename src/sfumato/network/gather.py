@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sfumato.core.domain import Categories, Domain, Interval
@@ -71,7 +72,7 @@ def _aggregate(
     dataset, person = _whose(spec, entry)
     mask = {person: masks[dataset.name]}
     own = _fed_groups(groups, dataset, entry)
-    nodes = first_of_each(own)
+    nodes = _of_all_levels(own)
     goals = Goals(spec, identity_of(dataset), masks[dataset.name], nodes)
     condition = goals.condition(substitute(entry.condition, mask), entry.position)
     given: dict[Place, Term] = {place: substitute(term, mask) for place, term in entry.given}
@@ -79,6 +80,7 @@ def _aggregate(
     sorted_by = _named(given, "cells", "groups")
     names = tuple(dict.fromkeys((*values, *_names(sorted_by, nodes, entry))))
     condition = _of_present(condition, names, own)
+    _check_kinds((*names, *sorted(condition.references())), own, entry)
     _check_numbers(values, nodes, entry)
     expected = _is_expected(entry, condition, values, names, own)
     bounds = {name: _bounds(entry, name, own, shared, expected) for name in names}
@@ -138,7 +140,7 @@ def _listed_of(name: str, groups: Sequence[Group]) -> tuple[float, ...]:
 
 def _read_forms(name: str, groups: Sequence[Group]) -> list[Node]:
     """A variable as each group has it, if all read it from a column; where one computes it, none."""
-    forms = [node for group in groups if (node := group.node(name)) is not None]
+    forms = _forms(name, groups)
     return forms if all(one.source is not None for one in forms) else []
 
 
@@ -168,14 +170,49 @@ def _bounds(
 ) -> Bounds:
     if expected:
         return _possible(entry, name, groups, shared)
-    forms = [node for group in groups if (node := group.node(name))]
-    return hull(as_bounds(node.domain or node.bounds) for node in forms)
+    return hull(as_bounds(node.domain or node.bounds) for node in _forms(name, groups))
 
 
 def _listed_levels(node: Node) -> tuple[Level, ...] | None:
     if isinstance(node.domain, Categories) and node.source is not None:
         return tuple(node.domain.values)
     return node.levels if node.levels and node.is_random else None
+
+
+def _of_all_levels(groups: Sequence[Group]) -> dict[str, Node]:
+    """Every node once, by its first form; its levels are those of all forms, for a law may differ by structure."""
+    found = first_of_each(groups)
+    for name in found:
+        forms = _forms(name, groups)
+        lists = [form.levels for form in forms]
+        if len(set(lists)) > 1:
+            levels = dict.fromkeys(level for one in lists for level in one)
+            words = tuple(level for level in levels if isinstance(level, str))
+            # Numbers of which some have no list are sorted by cut points alone; beside words they are refused.
+            numbers = tuple(sorted(levels, key=float)) if all(lists) and not words else ()
+            found[name] = replace(next(form for form in forms if form.levels), levels=words or numbers)
+    return found
+
+
+def _forms(name: str, groups: Sequence[Group]) -> list[Node]:
+    """A variable as each structure has it that has it at all."""
+    return [node for group in groups if (node := group.node(name)) is not None]
+
+
+def _check_kinds(names: Sequence[str], groups: Sequence[Group], entry: AggregateDeclaration) -> None:
+    """Nobody's words and numbers are sorted, compared or added up together."""
+    for name in names:
+        if len({_has_words(form) for form in _forms(name, groups)}) > 1:
+            raise refusal(
+                entry.position,
+                f"{show(entry.atom)} reads {name}, which is a word of some individuals and none of others: their laws "
+                "differ by public structure.",
+                "Give every structure a law over words, or those with numbers a variable of another name.",
+            )
+
+
+def _has_words(node: Node) -> bool:
+    return _is_word(node) or isinstance(node.domain, AnyText) or any(isinstance(level, str) for level in node.levels)
 
 
 def _fed_groups(groups: Sequence[Group], dataset: Dataset, entry: AggregateDeclaration) -> list[Group]:
