@@ -78,7 +78,9 @@ def _aggregate(
     given: dict[Place, Term] = {place: substitute(term, mask) for place, term in entry.given}
     values = _names(_named(given, "value", "values"), nodes, entry)
     sorted_by = _named(given, "cells", "groups")
-    names = tuple(dict.fromkeys((*values, *_names(sorted_by, nodes, entry))))
+    groups_by = _names(sorted_by, nodes, entry)
+    _check_places(values, groups_by, entry)
+    names = tuple(dict.fromkeys((*values, *groups_by)))
     condition = _of_present(condition, names, own)
     _check_kinds((*names, *sorted(condition.references())), own, entry)
     _check_numbers(values, nodes, entry)
@@ -367,6 +369,18 @@ def _names(named: Sequence[Named], nodes: Mapping[str, Node], entry: AggregateDe
 
 def _are_everywhere(names: Sequence[str], groups: Sequence[Group]) -> bool:
     return all(group.node(name) is not None for name in names for group in groups)
+
+
+def _check_places(values: Sequence[str], groups_by: Sequence[str], entry: AggregateDeclaration) -> None:
+    """What is read off places of a variable's range has these as its own cells: no groups of the same variable."""
+    own = next((name for name in values if name in groups_by), None)
+    if own is not None and entry.question.has_places:
+        raise refusal(
+            entry.position,
+            f"{show(entry.atom)} is a {entry.functor} of {own} in groups of {own} itself.",
+            f"Take {own} out of by([…]), or write one {entry.functor} for each group, with a condition such as "
+            f"{own} < 50 in its goal.",
+        )
 
 
 def _check_numbers(values: Sequence[str], nodes: Mapping[str, Node], entry: AggregateDeclaration) -> None:
