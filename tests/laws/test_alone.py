@@ -2,12 +2,15 @@
 
 The first half is a list of ways in which one individual can matter to another; the second one draws clauses at random,
 runs them for one individual and for two, and compares. Both ways of finding out share nothing but the clauses.
+Where public structure tells people apart, all of them are looked at: what a class is called decides nothing.
 """
 
 from __future__ import annotations
 
 import random
+from itertools import permutations
 
+import pandas as pd
 import pytest
 
 from sfumato.errors import SfumatoError
@@ -132,3 +135,55 @@ def test_the_second_look_finds_nothing_where_it_is_left_out(text, monkeypatch):
     network = Network.from_spec(load(text), {})
     monkeypatch.setattr(build, "stand_alone", lambda spec, told: False)
     assert Network.from_spec(load(text), {}).nodes == network.nodes
+
+
+# ── in every public structure ────────────────────────────────────────────────────────────────────────────────────────
+
+CLASSES = ("a", "b", "c", "d")
+TOLD_APART = """
+source(m, 'm.csv'). public(m). column(m, id, p(P)). column(m, cls, cls(C)). relation(m, in(P, C)).
+random(k(P)) :- in(P, C). range(k(P), 0, 100). mean(mean, k(P), p(P)). publish(mean, mean, o(pub)).
+"""
+CROWD = "crowd :- p(P), p(Q), P \\= Q."
+#: Clauses of the people of class ONE, of whom some also speak of those of class TWO.
+MINDFUL = [
+    "depends(k(P), [x(P)], N * x(P)) :- in(P, ONE), findall(Q, in(Q, ONE), L), length(L, N).",
+    "depends(k(P), [x(P)], N * x(P)) :- in(P, ONE), findall(Q, in(Q, TWO), L), length(L, N).",
+    "depends(k(P), [x(P)], N * x(P)) :- in(P, ONE), findall(Q, p(Q), L), length(L, N).",
+    "depends(k(P), [x(P)], x(P)) :- in(P, ONE), \\+ crowd. depends(k(P), [], 50) :- in(P, ONE), crowd." + CROWD,
+    "depends(k(P), [x(P)], x(P)) :- in(P, ONE), \\+ two. depends(k(P), [], 50) :- in(P, ONE), two. two :- in(Q, TWO).",
+    "depends(k(P), [x(P)], x(Q)) :- in(P, ONE), in(Q, TWO).",
+    "depends(k(P), [x(P)], x(P)) :- in(P, ONE). random(j(P)) :- in(P, ONE), in(Q, TWO).",
+    "depends(k(P), [x(P)], x(P)) :- in(P, ONE). random(j(P, Q)) :- in(P, ONE), in(Q, TWO).",
+]
+UNMINDFUL = [
+    "depends(k(P), [x(P)], x(P)) :- in(P, ONE).",
+    "depends(k(P), [x(P)], x(P)) :- in(P, C), \\+ C = TWO, \\+ other(C). other(C) :- cls(C), \\+ C = ONE.",
+    "depends(k(P), [x(P)], N * x(P)) :- in(P, ONE), findall(C, cls(C), L), length(L, N).",
+]
+PAIRS = list(permutations(CLASSES, 2))
+IN_CLASSES = pd.DataFrame({"id": [str(place) for place in range(9)], "cls": [*CLASSES, *CLASSES, "a"]})
+
+
+def refused(clauses: str, one: str, two: str) -> bool:
+    plain = [f"depends(k(P), [x(P)], x(P)) :- in(P, {name})." for name in CLASSES if name != one]
+    text = HEAD + TOLD_APART + "\n".join([*plain, clauses.replace("ONE", one).replace("TWO", two)])
+    try:
+        Network.from_spec(load(text), {"m": IN_CLASSES})
+    except SfumatoError as error:
+        return "nothing was spent" in str(error)
+    return False
+
+
+@pytest.mark.parametrize("names", PAIRS, ids="".join)
+@pytest.mark.parametrize("clauses", MINDFUL, ids=range(len(MINDFUL)))
+@pytest.mark.by_day(30)
+def test_who_minds_others_is_refused_whatever_the_class_is_called(clauses, names):
+    assert refused(clauses, *names)
+
+
+@pytest.mark.parametrize("names", PAIRS, ids="".join)
+@pytest.mark.parametrize("clauses", UNMINDFUL, ids=range(len(UNMINDFUL)))
+@pytest.mark.by_day(8)
+def test_who_minds_nobody_is_answered_whatever_the_class_is_called(clauses, names):
+    assert not refused(clauses, *names)

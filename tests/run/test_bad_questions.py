@@ -29,6 +29,16 @@ BAD = {
     "edges beyond the range": ("histogram(m, x(P), p(P), [20, 30]).", {}, "No cut point splits it"),
     "groups cut beyond the range": ("mean(m, x(P), p(P), by([x(P): [-3]])).", {}, "No cut point splits it"),
     "groups that overlap": ("mean(m, x(P), p(P), by([g(P), g(P)])).", {}, "listed twice"),
+    "quantiles in groups of their own variable": (
+        "median(m, x(P), p(P), by([x(P): [5]])).",
+        {},
+        "in groups of x(P) itself",
+    ),
+    "quantiles in groups of their own variable and another": (
+        "quantile(m, x(P), p(P), [0.5], by([x(P): [5], g(P)])).",
+        {},
+        "in groups of x(P) itself",
+    ),
     "groups cut twice": ("mean(m, x(P), p(P), by([x(P): [2], x(P): [5]])).", {}, "listed twice"),
     "groups by numbers without cut points": ("mean(m, x(P), p(P), by([x(P)])).", {}, "cut points"),
     "the quantile 0": ("quantile(m, x(P), p(P), [0]).", {}, "between 0 and 1"),

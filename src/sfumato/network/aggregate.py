@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sfumato.lang.term import Position, Term
-from sfumato.network.condition import Condition
+from sfumato.network.condition import Complete, Condition, Every
 from sfumato.questions.family import Family, families
 from sfumato.questions.question import Question
 
@@ -43,6 +43,12 @@ class AggregateNode:
     def parents(self) -> tuple[str, ...]:
         """The nodes of an individual it reads."""
         return tuple(dict.fromkeys((*self.question.variables, *sorted(self.condition.references()))))
+
+    @property
+    def complete(self) -> tuple[Complete, ...]:
+        """Where structures differ in what is skipped: the variables behind which every individual needs her cells."""
+        parts = self.condition.parts if isinstance(self.condition, Every) else ()
+        return tuple(part for part in parts if isinstance(part, Complete))
 
     @property
     def assumed_share(self) -> float:

@@ -5,20 +5,20 @@ Out:  Network. Its size depends on the study and on the public structures, never
 Not here: nodes of one grounding (network/nodes.py), aggregates (network/gather.py), groups (network/structure.py).
 
 Lifting is sound only if nobody's variables depend on who else there is. Where the form of the clauses does not show
-that (lang/alone.py), the first structures are grounded a second time with one more symbolic individual beside the
-first, and nothing about the first may change.
+that (lang/alone.py), every structure is grounded a second time with one more symbolic individual beside the first, and
+once more beside the representatives of all other structures; nothing about the first may change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from sfumato.lang.alone import stand_alone
-from sfumato.lang.derivations import DpRv, Grounding, Publication
+from sfumato.lang.derivations import Dependency, DpRv, Grounding, Publication
 from sfumato.lang.spec import Dataset, Spec
-from sfumato.lang.term import Compound, Position, Term, Variable, called, indicator, match, show, substitute
+from sfumato.lang.term import Compound, Position, Term, Variable, called, indicator, match, show, substitute, walk
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import marked_apart
 from sfumato.network.cells import cell_of
@@ -38,8 +38,6 @@ from sfumato.network.zones import observed_by, zones_of
 __all__ = ["build"]
 
 _Said = TypeVar("_Said")
-#: How many structures are grounded twice to see whether individuals stand alone.
-_CHECKED_TWICE = 2
 
 
 @dataclass(frozen=True)
@@ -92,8 +90,9 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     passes: list[_Pass] = []
     for dataset, kinds in structures:
         own = [_ground(spec, facts, dataset, kind, masks) for kind in kinds]
-        for done in own[:_CHECKED_TWICE]:
-            _check_alone(spec, facts, done, masks)
+        for done in own:
+            _check_alone(spec, facts, done, masks[dataset.name])
+        _check_among_others(spec, facts, own, masks[dataset.name])
         passes += own
     passes = passes or [_ground(spec, facts, None, Alike(None, ()), masks)]
     return with_known(_assemble(spec, passes, masks), tables)
@@ -217,48 +216,94 @@ def _check_directions(own: Mapping[str, Draft], shared: Mapping[str, Draft], agg
             )
 
 
-def _check_alone(spec: Spec, facts: Sequence[Term], done: _Pass, masks: Mapping[str, Variable]) -> None:
-    """Ground again with a second symbolic individual: the first one's variables must not notice."""
-    dataset = done.dataset
+def _check_alone(spec: Spec, facts: Sequence[Term], done: _Pass, mask: Variable) -> None:
+    """Ground again with a second symbolic individual of the same structure: the first one must not notice."""
+    assert done.dataset is not None
+    other = replace(done, symbol=spec.symbolic(done.dataset.name, 2))
+    _check_together(spec, facts, (done, other), mask)
+
+
+def _check_among_others(spec: Spec, facts: Sequence[Term], passes: Sequence[_Pass], mask: Variable) -> None:
+    """Ground all representatives at once: nobody may notice what others of another structure bring."""
+    named = [done.dataset.name for done in passes if done.dataset is not None]
+    symbols = [spec.symbolic(name, number) for number, name in enumerate(named, start=1)]
+    if len(passes) > 1:
+        beside = [replace(done, symbol=symbol) for done, symbol in zip(passes, symbols, strict=True)]
+        _check_together(spec, facts, beside, mask)
+
+
+def _check_together(spec: Spec, facts: Sequence[Term], passes: Sequence[_Pass], mask: Variable) -> None:
+    """Put individuals beside each other, by the symbols of these passes: each has what it has alone, or all refuse."""
+    dataset = passes[0].dataset
     assert dataset is not None
-    assert done.symbol is not None
-    own = _facts_for(dataset, done.alike, done.symbol)
-    if stand_alone(spec, frozenset(map(indicator, own))):
+    told = [fact for done in passes if done.symbol for fact in _facts_for(dataset, done.alike, done.symbol)]
+    if stand_alone(spec, frozenset(map(indicator, told))):
         return
-    other = spec.symbolic(dataset.name, 2)
-    grounding = spec.ground((*facts, *own, *_facts_for(dataset, done.alike, other)))
-    both = next((v for v in grounding.variables if mentions(v, [other]) and mentions(v, [done.symbol])), None)
-    way_out = f"A variable may depend on one {dataset.adjacency.unit} alone; use an aggregate for what concerns many."
-    if both is not None:
-        shown = show(masked(both, {done.symbol: masks[dataset.name], other: Variable("Other")}))
-        raise refusal(dataset.position, f"{shown} relates two individuals of {dataset.name}.", way_out)
-    moved = _moved_by(spec, done, grounding, other)
-    if moved is not None:
-        raise refusal(moved[1], f"{moved[0]} depends on which other individuals {dataset.name} has.", way_out)
+    people = frozenset(done.symbol for done in passes if done.symbol)
+    grounding = spec.ground((*facts, *told))
+    _check_related(grounding, dataset, people, mask)
+    parts = _parts(grounding, people)
+    shared = {name: draft for done in passes for name, draft in done.shared.items()}
+    for done in passes:
+        if done.symbol is not None:
+            part = parts.get(done.symbol, parts[None])
+            moved = _moved(spec, {**done.own, **shared}, part, people - {done.symbol}, {done.symbol: mask})
+            if moved is not None:
+                what = f"{moved[0]} depends on which other individuals {dataset.name} has."
+                raise refusal(moved[1], what, _way_out(dataset))
 
 
-def _moved_by(spec: Spec, done: _Pass, grounding: Grounding, other: Term) -> tuple[str, Position | None] | None:
-    """A node of the first individual that the second one changes, and where it is declared; or None."""
-    mask = {**done.mask, other: Variable("$other")}
-    first = _without(grounding, other)
-    crossing = next((d for d in first.dependencies if any(mentions(p, [other]) for p in (*d.parents, d.cpf))), None)
+def _way_out(dataset: Dataset) -> str:
+    return f"A variable may depend on one {dataset.adjacency.unit} alone; use an aggregate for what concerns many."
+
+
+def _named(term: Term, people: Set[Term]) -> list[Term]:
+    """Those of these individuals whom a term names."""
+    return [one for one in dict.fromkeys(walk(term)) if one in people]
+
+
+def _check_related(grounding: Grounding, dataset: Dataset, people: Set[Term], mask: Variable) -> None:
+    for variable in grounding.variables:
+        met = _named(variable, people)
+        if len(met) > 1:
+            shown = show(masked(variable, {**dict.fromkeys(met, Variable("Other")), met[0]: mask}))
+            raise refusal(dataset.position, f"{shown} relates two individuals of {dataset.name}.", _way_out(dataset))
+
+
+def _parts(grounding: Grounding, people: Set[Term]) -> dict[Term | None, Grounding]:
+    """Of each individual what names it, and what names nobody; under None what names nobody alone."""
+    variables: dict[Term | None, list[Term]] = {None: []}
+    dependencies: dict[Term | None, list[Dependency]] = {None: []}
+    for variable in grounding.variables:
+        variables.setdefault(next(iter(_named(variable, people)), None), []).append(variable)
+    for one in grounding.dependencies:
+        dependencies.setdefault(next(iter(_named(one.child, people)), None), []).append(one)
+    return {
+        who: replace(
+            grounding,
+            variables=tuple(dict.fromkeys((*variables.get(who, ()), *variables[None]))),
+            dependencies=tuple(dict.fromkeys((*dependencies.get(who, ()), *dependencies[None]))),
+        )
+        for who in (None, *people)
+    }
+
+
+def _moved(
+    spec: Spec, before: Mapping[str, Draft], part: Grounding, others: Set[Term], mask: Mask
+) -> tuple[str, Position | None] | None:
+    """A node that was there `before` and that others change, or that they bring, and where it is declared; or None."""
+    crossing = next((d for d in part.dependencies if any(_named(one, others) for one in (*d.parents, d.cpf))), None)
     if crossing is not None:
         return show(masked(crossing.child, mask)), crossing.position
-    again = drafts(spec, first, mask, _summaries(grounding, mask))
-    before = {**done.own, **done.shared}
-    changed = next((d for name, d in again.items() if before.get(name) != d), None)
-    if changed is not None:
-        return changed.name, changed.position
-    return None if len(again) == len(before) else (next(iter(before)), None)
+    again = drafts(spec, part, mask, _summaries(part, mask))
+    moved = next((one for name, one in again.items() if name not in before or not _are_alike(before[name], one)), None)
+    moved = moved or next((one for name, one in before.items() if name not in again), None)
+    return None if moved is None else (moved.name, moved.position)
 
 
-def _without(grounding: Grounding, other: Term) -> Grounding:
-    """The grounding without the variables of one individual."""
-    return replace(
-        grounding,
-        variables=tuple(v for v in grounding.variables if not mentions(v, [other])),
-        dependencies=tuple(d for d in grounding.dependencies if not mentions(d.child, [other])),
-    )
+def _are_alike(one: Draft, other: Draft) -> bool:
+    """Whether two drafts say the same, whichever symbol stands for their individual."""
+    return replace(one, term=one.atom) == replace(other, term=other.atom)
 
 
 def _assemble(spec: Spec, passes: Sequence[_Pass], masks: Mapping[str, Variable]) -> Network:

@@ -5,6 +5,7 @@
     ├── LevelIs      a categorical variable has one of these levels
     ├── Member       a table relates the individual to given things
     ├── Present      the individual's cell is neither absent nor unlisted
+    ├── Complete     the same of every cell that her variable is computed from, whichever these are
     ├── Not, Every, Some
     └── (Every(()) holds for everybody)
 
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 
 from sfumato.network.expression import Expression, Level, sql_level, sql_name
 
-__all__ = ["Comparison", "Condition", "Every", "LevelIs", "Member", "Not", "Operator", "Present", "Some"]
+__all__ = ["Comparison", "Complete", "Condition", "Every", "LevelIs", "Member", "Not", "Operator", "Present", "Some"]
 
 Operator = Literal["<", "<=", ">", ">=", "=", "!="]
 Flags = NDArray[np.bool_]
@@ -180,6 +181,36 @@ class Present(Condition):
 
     def references(self) -> frozenset[str]:
         return frozenset((self.variable,))
+
+    def members(self) -> frozenset[Member]:
+        return frozenset()
+
+    def evaluate(self, values: Mapping[str, NDArray[Any]]) -> Flags:
+        return np.asarray(values[self.key], dtype=bool)
+
+    def to_sql(self, columns: Mapping[str, str]) -> str:
+        return sql_name(columns[self.key])
+
+    def __str__(self) -> str:
+        return self.key
+
+
+@dataclass(frozen=True, slots=True)
+class Complete(Condition):
+    """No cell that the variable is computed from is absent and skipped; which cells these are, public structure says.
+
+    Whether cells are there is never drawn: it does not refer to the variable, which its aggregate names by itself.
+    """
+
+    variable: str
+
+    @property
+    def key(self) -> str:
+        """A name for its column of flags."""
+        return f"all behind {self.variable} is there"
+
+    def references(self) -> frozenset[str]:
+        return frozenset()
 
     def members(self) -> frozenset[Member]:
         return frozenset()

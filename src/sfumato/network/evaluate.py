@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -154,20 +154,18 @@ class _People:
         self.members: dict[str, Member] = dict(sorted(members.items()))
         #: Where absent cells are skipped, a flag says for whom there is one.
         self.flags = {node.name: Present(node.name).key for node in self.nodes.values() if node.skip}
+        #: Where structures differ in what is skipped, a flag says for whom all of a variable's cells are there.
+        self.complete = {part.variable: part.key for node in self.aggregates for part in node.complete}
         #: The engine folds the case of names and the study does not, so columns are numbered.
         self.columns = {name: f"c{place}" for place, name in enumerate(dict.fromkeys(self._names()))}
         self._entries: dict[tuple[str, int], tuple[Expression, ...]] = {}
         #: Whose columns hold a number for everybody, and between which ends.
         self._known: dict[str, KnownColumn] = {}
 
-    @cached_property
-    def _numbers(self) -> frozenset[str]:
-        return frozenset(node.name for node in self.nodes.values() if node.has_value) | self.shared.keys()
-
     def _names(self) -> list[str]:
         """Everything that has a column."""
-        levels = (f"{node.name}={level}" for node in self.nodes.values() for level in node.levels)
-        return [*self.nodes, *self.flags.values(), *levels, *self.members, *self.shared]
+        levels = (f"{node.name}={level}" for group in self.groups for node in group.nodes for level in node.levels)
+        return [*self.nodes, *self.flags.values(), *self.complete.values(), *levels, *self.members, *self.shared]
 
     def fill(self, individuals: dict[str, pa.Table], rows: dict[str, pa.Table], parts: dict[str, list[Sums]]) -> None:
         """Everybody's values, and the sums over them."""
@@ -323,7 +321,7 @@ class _People:
         skipped = (self.flags[node.name] for node in nodes if node.skip)
         beside = (*self.members, *skipped, *self._conditioned(group, row_table))
         out = ["id", *chain(*map(self._outputs, own)), *map(self.columns.__getitem__, beside)]
-        out += [key.column for key in keys.values()]
+        out += [*(key.column for key in keys.values()), *self._completed(group, nodes)]
         try:
             yield f"SELECT {', '.join(dict.fromkeys(out))} FROM {layers[-1]}"
         finally:
@@ -366,23 +364,30 @@ class _People:
         value = cell if node.name in self._known else final_value(node, cell)
         return [f"{value} AS {self.columns[node.name]}", *there]
 
+    def _completed(self, group: Group, nodes: Sequence[Node]) -> list[str]:
+        """SQL for whether all cells behind a variable of the group are there."""
+        own, found = {node.name for node in nodes}, []
+        for name, key in self.complete.items():
+            if name in own:
+                there = [self.columns[self.flags[cell]] for cell in sorted(group.skipped(name))]
+                found.append(f"({' AND '.join(there) or 'TRUE'}) AS {self.columns[key]}")
+        return found
+
     def _conditioned(self, group: Group, row_table: str | None) -> list[str]:
         """What aggregates over rows need of the person, and what those over random variables are computed from."""
-        chosen = [a for a in self.aggregates if a.row_table == row_table]
+        chosen = self._asked(group, row_table)
         expected = [part for a in chosen if a.question.expected for part in self.entries(a, group)]
         needed = {name for part in expected for name in part.references()}
         if row_table is not None:
             needed.update(*(aggregate.parents for aggregate in chosen))
-        return sorted(needed & self._numbers)
+        numbers = {node.name for node in group.nodes if node.has_value}
+        return sorted(needed & (numbers | self.shared.keys()))
 
     def entries(self, aggregate: AggregateNode, group: Group) -> tuple[Expression, ...]:
         """What an individual of the group is expected to add to each entry of an aggregate over random variables."""
         key = aggregate.name, id(group)
         if key not in self._entries:
-            present = {node.name for node in group.nodes}
-            known = set(aggregate.parents) <= present
-            found = expected_entries(aggregate, group.inference(self.network.shared)) if known else ()
-            self._entries[key] = found
+            self._entries[key] = expected_entries(aggregate, group.inference(self.network.shared))
         return self._entries[key]
 
     def _cells(self, group: Group, row_table: str | None = None) -> list[Node]:
@@ -444,7 +449,7 @@ class _People:
 
     def _renamed(self, table: pa.Table) -> pa.Table:
         back = {column: name for name, column in self.columns.items()}
-        hidden = {*self.members, *self.flags.values()}
+        hidden = {*self.members, *self.flags.values(), *self.complete.values()}
         kept = [c for c in table.column_names if c == "id" or back[c] not in hidden]
         return table.select(kept).rename_columns([ID if c == "id" else back[c] for c in kept])
 

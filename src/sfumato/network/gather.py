@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sfumato.core.domain import Categories, Domain, Interval
@@ -20,7 +21,7 @@ from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, show, substitute
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.bounds import Bounds, as_bounds, hull
-from sfumato.network.condition import Condition, Every, Present
+from sfumato.network.condition import Complete, Condition, Every, Present
 from sfumato.network.convert import conjuncts
 from sfumato.network.expression import Level, Power, Reference
 from sfumato.network.goals import Goals
@@ -71,18 +72,21 @@ def _aggregate(
     dataset, person = _whose(spec, entry)
     mask = {person: masks[dataset.name]}
     own = _fed_groups(groups, dataset, entry)
-    nodes = first_of_each(own)
+    nodes = _of_all_levels(own)
     goals = Goals(spec, identity_of(dataset), masks[dataset.name], nodes)
     condition = goals.condition(substitute(entry.condition, mask), entry.position)
     given: dict[Place, Term] = {place: substitute(term, mask) for place, term in entry.given}
     values = _names(_named(given, "value", "values"), nodes, entry)
     sorted_by = _named(given, "cells", "groups")
-    names = tuple(dict.fromkeys((*values, *_names(sorted_by, nodes, entry))))
-    condition = _of_present(condition, names, nodes)
+    groups_by = _names(sorted_by, nodes, entry)
+    _check_places(values, groups_by, entry)
+    names = tuple(dict.fromkeys((*values, *groups_by)))
+    condition = _of_present(condition, names, own)
+    _check_kinds((*names, *sorted(condition.references())), own, entry)
     _check_numbers(values, nodes, entry)
     expected = _is_expected(entry, condition, values, names, own)
     bounds = {name: _bounds(entry, name, own, shared, expected) for name in names}
-    rows, table = _rows(names, condition, nodes, entry)
+    rows, table = _rows(names, condition, own, entry)
     kind, own_axes, further = _kind(spec, entry, values, nodes, own)
     question = kind(
         values=values,
@@ -138,7 +142,7 @@ def _listed_of(name: str, groups: Sequence[Group]) -> tuple[float, ...]:
 
 def _read_forms(name: str, groups: Sequence[Group]) -> list[Node]:
     """A variable as each group has it, if all read it from a column; where one computes it, none."""
-    forms = [node for group in groups if (node := group.node(name)) is not None]
+    forms = _forms(name, groups)
     return forms if all(one.source is not None for one in forms) else []
 
 
@@ -168,14 +172,49 @@ def _bounds(
 ) -> Bounds:
     if expected:
         return _possible(entry, name, groups, shared)
-    forms = [node for group in groups if (node := group.node(name))]
-    return hull(as_bounds(node.domain or node.bounds) for node in forms)
+    return hull(as_bounds(node.domain or node.bounds) for node in _forms(name, groups))
 
 
 def _listed_levels(node: Node) -> tuple[Level, ...] | None:
     if isinstance(node.domain, Categories) and node.source is not None:
         return tuple(node.domain.values)
     return node.levels if node.levels and node.is_random else None
+
+
+def _of_all_levels(groups: Sequence[Group]) -> dict[str, Node]:
+    """Every node once, by its first form; its levels are those of all forms, for a law may differ by structure."""
+    found = first_of_each(groups)
+    for name in found:
+        forms = _forms(name, groups)
+        lists = [form.levels for form in forms]
+        if len(set(lists)) > 1:
+            levels = dict.fromkeys(level for one in lists for level in one)
+            words = tuple(level for level in levels if isinstance(level, str))
+            # Numbers of which some have no list are sorted by cut points alone; beside words they are refused.
+            numbers = tuple(sorted(levels, key=float)) if all(lists) and not words else ()
+            found[name] = replace(next(form for form in forms if form.levels), levels=words or numbers)
+    return found
+
+
+def _forms(name: str, groups: Sequence[Group]) -> list[Node]:
+    """A variable as each structure has it that has it at all."""
+    return [node for group in groups if (node := group.node(name)) is not None]
+
+
+def _check_kinds(names: Sequence[str], groups: Sequence[Group], entry: AggregateDeclaration) -> None:
+    """Nobody's words and numbers are sorted, compared or added up together."""
+    for name in names:
+        if len({_has_words(form) for form in _forms(name, groups)}) > 1:
+            raise refusal(
+                entry.position,
+                f"{show(entry.atom)} reads {name}, which is a word of some individuals and none of others: their laws "
+                "differ by public structure.",
+                "Give every structure a law over words, or those with numbers a variable of another name.",
+            )
+
+
+def _has_words(node: Node) -> bool:
+    return _is_word(node) or isinstance(node.domain, AnyText) or any(isinstance(level, str) for level in node.levels)
 
 
 def _fed_groups(groups: Sequence[Group], dataset: Dataset, entry: AggregateDeclaration) -> list[Group]:
@@ -282,17 +321,23 @@ def _possible(entry: AggregateDeclaration, name: str, groups: Sequence[Group], s
     return hull(found)
 
 
-def _of_present(condition: Condition, values: Sequence[str], nodes: Mapping[str, Node]) -> Condition:
-    """The condition, and that every cell behind the aggregate is there where absent ones are skipped."""
-    met: set[str] = set()
-    waiting = [*values, *condition.references()]
-    while waiting:
-        name = waiting.pop()
-        if name in nodes and name not in met:
-            met.add(name)
-            waiting += nodes[name].inputs
-    skipped = sorted(name for name in met if nodes[name].skip)
-    return Every((condition, *map(Present, skipped))) if skipped else condition
+def _of_present(condition: Condition, names: Sequence[str], groups: Sequence[Group]) -> Condition:
+    """The condition, and that every cell behind the aggregate is there where absent ones are skipped.
+
+    A structure may compute a variable from other cells than the next one does: then it is asked for those of its own.
+    """
+    read = sorted({*names, *condition.references()})
+    counted = [group for group in groups if _are_everywhere(read, (group,))]
+    cells: set[str] = set()
+    parts: list[Condition] = []
+    for name in read:
+        skipped = {group.skipped(name) for group in counted}
+        if len(skipped) > 1:
+            parts.append(Complete(name))
+        else:
+            cells.update(*skipped)
+    parts = [*map(Present, sorted(cells)), *parts]
+    return Every((condition, *parts)) if parts else condition
 
 
 def _whose(spec: Spec, entry: AggregateDeclaration) -> tuple[Dataset, str]:
@@ -326,6 +371,18 @@ def _are_everywhere(names: Sequence[str], groups: Sequence[Group]) -> bool:
     return all(group.node(name) is not None for name in names for group in groups)
 
 
+def _check_places(values: Sequence[str], groups_by: Sequence[str], entry: AggregateDeclaration) -> None:
+    """What is read off places of a variable's range has these as its own cells: no groups of the same variable."""
+    own = next((name for name in values if name in groups_by), None)
+    if own is not None and entry.question.has_places:
+        raise refusal(
+            entry.position,
+            f"{show(entry.atom)} is a {entry.functor} of {own} in groups of {own} itself.",
+            f"Take {own} out of by([…]), or write one {entry.functor} for each group, with a condition such as "
+            f"{own} < 50 in its goal.",
+        )
+
+
 def _check_numbers(values: Sequence[str], nodes: Mapping[str, Node], entry: AggregateDeclaration) -> None:
     for name in values:
         if isinstance(nodes[name].domain, AnyText) or _is_word(nodes[name]):
@@ -335,17 +392,31 @@ def _check_numbers(values: Sequence[str], nodes: Mapping[str, Node], entry: Aggr
 
 
 def _rows(
-    values: Sequence[str], condition: Condition, nodes: Mapping[str, Node], entry: AggregateDeclaration
+    names: Sequence[str], condition: Condition, groups: Sequence[Group], entry: AggregateDeclaration
 ) -> tuple[int, str | None]:
-    tables = {
-        nodes[name].row_table: nodes[name].rows
-        for name in (*values, *condition.references())
-        if name in nodes and nodes[name].row_table
-    }
-    if len(tables) > 1:
+    """How many rows of a person count, and of which table: the same for every structure that counts at all."""
+    read = (*names, *condition.references())
+    found = {_row_tables(read, group) for group in groups if _are_everywhere(read, (group,))}
+    tables = dict(sorted(frozenset().union(*found)))
+    listed = ", ".join(tables)
+    if any(len(one) > 1 for one in found):
         raise refusal(
             entry.position,
-            f"{show(entry.atom)} mixes tables with several rows per person: {', '.join(sorted(map(str, tables)))}.",
+            f"{show(entry.atom)} mixes tables with several rows per person: {listed}.",
             "Limit all but one with rows_per_person(Table, 1).",
         )
+    if len(found) > 1:
+        raise refusal(
+            entry.position,
+            f"{show(entry.atom)} would count rows of {listed} for some individuals and not for others: by public "
+            "structure what it reads comes from different tables.",
+            f"Write {' and '.join(f'rows_per_person({table}, 1)' for table in tables)}, or give what is read from rows "
+            "a variable of its own and aggregate it by itself.",
+        )
     return next(((rows, table) for table, rows in tables.items()), (1, None))
+
+
+def _row_tables(names: Sequence[str], group: Group) -> frozenset[tuple[str, int]]:
+    """The tables of which a person of this structure may have several rows, and how many."""
+    nodes = [node for name in names if (node := group.node(name)) is not None]
+    return frozenset((node.row_table, node.rows) for node in nodes if node.row_table is not None)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.network.bounds import Bounds
-from sfumato.network.condition import Comparison, Condition, Every, LevelIs, Member, Not, Present, Some
+from sfumato.network.condition import Comparison, Complete, Condition, Every, LevelIs, Member, Not, Present, Some
 from sfumato.network.expression import Call, Distribution, Expression, Gradient, Level, Lookup, Power, Ranges, Values
 
 __all__ = ["Chance", "Indicator", "flag_keys", "has_chance", "rebuilt", "rebuilt_condition", "settled"]
@@ -166,7 +166,7 @@ def _some(parts: Sequence[Condition]) -> Condition:
 def flag_keys(condition: Condition) -> frozenset[str]:
     """The columns of flags a condition reads: whether a table relates the individual, whether a cell is there."""
     match condition:
-        case Member(key=key) | Present(key=key):
+        case Member(key=key) | Present(key=key) | Complete(key=key):
             return frozenset((key,))
         case Not(part=part):
             return flag_keys(part)

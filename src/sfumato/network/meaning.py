@@ -19,7 +19,7 @@ from sfumato.core.text import AnyText
 from sfumato.lang.reader import goals
 from sfumato.lang.term import indicator
 from sfumato.network.aggregate import AggregateNode
-from sfumato.network.condition import Comparison, Condition, Every, Member, Not, Present, Some
+from sfumato.network.condition import Comparison, Complete, Condition, Every, Member, Not, Present, Some
 from sfumato.network.expression import Constant, Reference
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def what_of(network: Network, node: AggregateNode | Node) -> str:
 def _where(network: Network, node: AggregateNode) -> str:
     """The condition; that cells are present is said with what stands for absent ones."""
     found = _parts(node.condition)
-    parts = [_said(network, part, True) for part in found if not isinstance(part, Present)]
+    parts = [_said(network, part, True) for part in found if not isinstance(part, Present | Complete)]
     if not parts and found:
         return ""
     if not parts:

@@ -125,6 +125,18 @@ class Group:
         """The node of that name, if this structure has it."""
         return next((node for node in self.nodes if node.name == name), None)
 
+    def skipped(self, name: str) -> frozenset[str]:
+        """The cells behind a node of this structure without which an individual is left out."""
+        nodes = {node.name: node for node in self.nodes}
+        met: set[str] = set()
+        waiting = [name]
+        while waiting:
+            one = waiting.pop()
+            if one in nodes and one not in met:
+                met.add(one)
+                waiting += nodes[one].inputs
+        return frozenset(one for one in met if nodes[one].skip)
+
     def inference(self, shared: Iterable[Node] = ()) -> Inference:
         """Expectations of whatever is written in this structure's variables and the shared ones."""
         from sfumato.network.inference import Inference
