@@ -30,7 +30,7 @@ from sfumato.plan.reached import reached
 from sfumato.plan.readers import read_as_one
 from sfumato.plan.request import Request, as_acted, asked_of, requests_of, sample_answers, sums_behind, template_of
 from sfumato.plan.settle import ARITHMETIC
-from sfumato.plan.shared_act import act_sharing
+from sfumato.plan.shared_act import act_sharing, is_shared_as_stated
 from sfumato.plan.sharing import ways_of
 from sfumato.plan.template import Template
 from sfumato.plan.wanted import follows_study
@@ -210,6 +210,8 @@ def _acts(plan: Plan, network: Network, requests: Sequence[Request]) -> Iterator
         fine = follows_study(act, network) and set(act.observers) == shown
         within = not act.events or compose(act.events).implies(act.guarantee) is True
         yield _found(f"{act.readers}: {act.name}", fine and within, "it reads what the study says")
+        shared = is_shared_as_stated(act)
+        yield _found(f"{act.readers}: noise of {act.name}", shared, "those draw it whom the study trusts with it")
 
 
 def _readers(network: Network, requests: Sequence[Request]) -> dict[tuple[str, str, str], set[str]]:

@@ -33,7 +33,7 @@ from sfumato.mechanisms.elsewhere import Elsewhere, PublishedSum, Unanswered
 from sfumato.network.evaluate import Values
 from sfumato.plan.act import Act, ActKey
 from sfumato.plan.plan import Plan
-from sfumato.plan.shared_act import act_sharing, together
+from sfumato.plan.shared_act import act_sharing, shared_event, together
 from sfumato.plan.sharing import Sharing
 from sfumato.run.over_centres import MOST_INDIVIDUALS, cells_of, people_lines, people_of, whole_cells
 from sfumato.run.publish import Columns, checked, columns_for, counted_nobody, strategy_of
@@ -166,9 +166,10 @@ class Course:
             self._check_cost(act, (*_shared(elsewhere.asked, sharing), *found.noises))
             return found
         drawn = tuple(noise.event() for noise in _shared(elsewhere.asked, sharing))
-        if act.events and compose(drawn).implies(compose(act.events)) is not True:
+        # Of what was drawn, never of what the plan says: who may collude follows from the shares.
+        events = tuple(shared_event(event, sharing) for event in done.events) if act.events else drawn
+        if compose(drawn).implies(compose(events)) is not True:
             raise UnprovedError(f"{act.name}: what was drawn is not what was planned. Nothing was published.")
-        events = act.events or drawn
         proofs = {*done.proofs, "centre_acts", *sharing.proofs} - {"gaussian"}
         return dataclasses.replace(done, events=events, proofs=tuple(sorted(proofs)))
 
