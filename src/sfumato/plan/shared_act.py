@@ -90,7 +90,8 @@ def _is_drawn_so(event: Event | Repeated, sharing: Sharing) -> bool:
     if not isinstance(event, GaussianEvent | SharedGaussianEvent):
         return False
     facts = event.scale, event.sensitivity, event.adjacency, event.dimension, None
-    return sharing.mechanism(draw_law("gaussian"), *facts).event() == event
+    drawn = sharing.mechanism(draw_law("gaussian"), *facts)
+    return drawn.event() == event
 
 
 def strategies_for(

@@ -102,18 +102,22 @@ class SyntheticPublisher(Publisher):
         return Seen(name, error**2, min(1.0, _NORMAL_95 * error))
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
-        release = _release(wanted.schema, wanted.target, wanted.rows, guarantee)
-        (own,) = (one for one in synthetic_forecasts(wanted, guarantee, size) if one.plan.name == self.name)
-        return self.act(self, wanted, guarantee, {}, tuple(release.planned_events(own.plan).values()))
+        return self.act(self, wanted, guarantee, {})
+
+    def events_of(self, act: Act) -> tuple[Event, ...]:
+        release = self._settled(act)
+        (own,) = release.expected(1.0)  # what each part is given does not depend on the number of rows
+        return tuple(release.planned_events(own.plan).values())
+
+    def _settled(self, act: Act) -> SyntheticRelease:
+        """By the act's own words, following this plan."""
+        schema = Schema.from_toml(act.parameters["schema"]).select(act.parameters["columns"])
+        release = _release(schema, act.parameters["target"], act.parameters["rows"], act.guarantee)
+        return dataclasses.replace(release.with_planned_edges(), plan=self.name)
 
     def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
-        schema = Schema.from_toml(act.parameters["schema"]).select(act.parameters["columns"])
-        rows = act.parameters["rows"]
-        release = dataclasses.replace(
-            _release(schema, act.parameters["target"], rows, act.guarantee).with_planned_edges(),
-            plan=self.name,
-            random_state=random_state,
-        )
+        release = dataclasses.replace(self._settled(act), random_state=random_state)
+        schema, rows = release.schema, act.parameters["rows"]
         held = _with_days(table.select(list(schema.columns)), schema)
         if isinstance(random_state, Elsewhere):
             held = _as_agreed(held, schema)
