@@ -54,6 +54,8 @@ class Strategy(ABC):
     risk: ClassVar[str] = ""
     #: Whether every number it draws is a sum over individuals: then several institutions can draw it together.
     summed: ClassVar[bool] = False
+    #: Of how many individuals several institutions may draw it: whatever they say has to end, and to fit into memory.
+    most_shared: ClassVar[int] = 50_000_000
     #: Whether it is made for several institutions and no match for others where one party has all rows.
     only_shared: ClassVar[bool] = False
 
