@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 
 from sfumato.centres import network
 from sfumato.centres.card import PartyCard, client_tls, server_tls
+from sfumato.centres.node import Charge
 from sfumato.cli.app import app
 from sfumato.core import Adjacency, PureDP
 from sfumato.errors import InputError, LedgerError, PlanError, RefusedError, RoundFailedError, SfumatoError
@@ -379,6 +380,38 @@ def test_who_takes_part_already_is_told_so_and_not_to_raise_the_budget(here):
     part.purse.reserve(part.course.round, "first call", [])
     with pytest.raises(RefusedError, match=r"takes part in this study already.*Only if it was killed.*ledger raise"):
         _prepared(shared, home, here / "tables" / "north", book, True, print)
+
+
+def killed_before_it_sent(here, name="north"):
+    """What a process leaves that joined, said its keys, and was killed."""
+    shared, home = RoundFolder.read(here / "round"), Home.open(here / name, name)
+    part = _prepared(shared, home, here / "tables" / name, Ledger(home.ledger_file), True, print)
+    charge = Charge(part.course.round.fresh(), name, part.purse)
+    charge.reserve()
+    charge.register.claim(charge.agreed.hash, name, "keys")
+    assert last_action(here, name) == "reserve"
+    return charge
+
+
+def test_who_was_killed_before_anything_was_sent_joins_again_with_the_same_budget(here):
+    killed_before_it_sent(here)
+    found, _ = play(here)
+    assert all(last_action(here, name) == "commit" for name in NAMES), found
+    history = Ledger(here / "north" / "ledger.db").history("everybody")
+    assert [one.action for one in history] == ["grant", "reserve", "release", "reserve", "commit"]
+
+
+@pytest.mark.parametrize("sent", [False, True])
+def test_settling_gives_back_what_never_left_and_nothing_else(here, sent):
+    charge = killed_before_it_sent(here)
+    if sent:
+        charge.register.claim(charge.agreed.hash, "north", "masked")
+    unit = Ledger(here / "north" / "ledger.db").datasets()[0][1]
+    book = str(here / "north" / "ledger.db")
+    done = CliRunner().invoke(app, ["ledger", "settle", "everybody", "--unit", unit, "--ledger", book, "--yes"])
+    assert done.exit_code == 0
+    assert ("given back" in done.output) != sent
+    assert last_action(here, "north") == ("commit" if sent else "release")
 
 
 @pytest.mark.parametrize("cards", [("north", "north"), ("north", "copied"), ("north", "renamed")])

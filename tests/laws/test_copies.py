@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import sqlite3
+import unicodedata
 
 import duckdb
 import numpy as np
@@ -16,10 +17,13 @@ from sfumato.errors import LedgerError, OverspendError, UnknownDatasetError
 from sfumato.ledger.ledger import Ledger
 from sfumato.network.stores.store import located, read_stored
 from sfumato.plan.make import make_plan
-from sfumato.run.fingerprint import fingerprint
+from sfumato.run.fingerprint import fingerprint, fingerprints
 from sfumato.run.study import run_plan
 
-WORDS = ["f", "Mäd chen", 'a "quoted" one', "x,y", "7 up", "007", "nothing", "2020-02-30", "İ"]
+WORDS = ["f", "Mäd chen", 'a "quoted" one', "x,y", "7 up", "007", "nothing", "2020-02-30", "İ", "Åse", "가"]
+#: How programs write truth values: PostgreSQL, spreadsheets, R, Python, SQLite, people.
+TRUTHS = [("f", "t"), ("FALSE", "TRUE"), ("F", "T"), ("False", "True"), ("0", "1"), ("n", "y"), ("No", "Yes")]
+TRUTHS += [("no\t", " YES")]
 
 
 def random_table(seed: int) -> pa.Table:
@@ -75,7 +79,12 @@ def copies(table: pa.Table, folder, generator) -> dict[str, object]:
     if "day" in numbered:
         numbered["day"] = [None if day is None else f"{day}T00:00:00{zone}" for day in numbered["day"]]
     numbered.set_axis(range(1, len(numbered) + 1)).to_csv(folder / "of_r.csv", index_label="X", na_rep="NA")
+    parquet.write_table(as_words(turned, TRUTHS[generator.integers(len(TRUTHS))]), folder / "words.parquet")
+    csv.write_csv(as_words(table, TRUTHS[0]), folder / "copied.csv")
     return {
+        "with words for truth values": folder / "words.parquet",
+        "copied by PostgreSQL": folder / "copied.csv",
+        "decomposed": decomposed(turned),
         "parquet": folder / "other.parquet",
         "csv": folder / "again.csv",
         "numbered": folder / "numbered.csv",
@@ -87,6 +96,22 @@ def copies(table: pa.Table, folder, generator) -> dict[str, object]:
         "frame": turned.to_pandas(),
         "renamed": turned.rename_columns([f"c{place}" for place in range(turned.num_columns)]),
     }
+
+
+def as_words(table: pa.Table, words: tuple[str, str]) -> pa.Table:
+    """The same with words for truth values."""
+    if "truth" not in table.column_names:
+        return table
+    cells = [None if one is None else words[one] for one in table["truth"].to_pylist()]
+    return table.set_column(table.column_names.index("truth"), "truth", pa.array(cells, pa.string()))
+
+
+def decomposed(table: pa.Table) -> pa.Table:
+    """The same with its letters apart from their accents, as some file systems and programs write them."""
+    if "word" not in table.column_names:
+        return table
+    cells = [None if one is None else unicodedata.normalize("NFD", one) for one in table["word"].to_pylist()]
+    return table.set_column(table.column_names.index("word"), "word", pa.array(cells, pa.string()))
 
 
 def stored(folder, file: str):
@@ -137,12 +162,52 @@ def test_large_tables_are_known_by_their_columns(seed, tmp_path, monkeypatch):
     assert fingerprint(table.drop_columns(["age"])) != known or not any(table["age"].to_pylist())
 
 
+def test_every_word_that_a_column_of_truth_values_reads_is_one_in_a_copy():
+    """The words are those that a study reads as such, by whatever the engine takes for one."""
+    letters = ["true", "false", "t", "f", "yes", "no", "y", "n", "on", "off", "1", "0", "tr", "wahr", "x"]
+    words = [case(one) for one in letters for case in (str.lower, lambda one: f" {one.title()}\t")]
+    known = {as_known(truth): str(truth).lower() for truth in (True, False)}
+    both = [read_as_truths(words, absent) for absent in ("true", "false")]
+    for word, *read in zip(words, *both, strict=True):
+        assert known.get(as_known(word)) == (read[0] if read[0] == read[1] else None), word
+
+
+def read_as_truths(words: list[str], absent: str) -> list[str]:
+    """What a study whose ages are truth values reads in these cells; `absent` where one is none."""
+    text = STUDY.replace("0, 110). missing(age(P), 50)", f"[false, true]). missing(age(P), {absent})")
+    text = text.replace("sum(total, age(P), person(P))", "count(total, (person(P), age(P) = true))")
+    table = pa.table({"id": [100 + place for place in range(len(words))], "age": words})  # in the order of their texts
+    people = make_plan(text).network.evaluate({"kept": table}).individuals["people"]
+    return [str(one) for one in people["age(P)"].to_pylist()]
+
+
+def as_known(cell) -> str:
+    """The fingerprint of a table with this cell, and others that keep it from being taken for a number of rows."""
+    return fingerprint({"id": [5, 9, 9], "age": [cell, None, None]})
+
+
+@pytest.mark.parametrize(
+    ("many", "before"),
+    [(0, "3 51d19f7ebe16de97f42b0dc250716652"), (1 << 17, "3 4c28fb2101f924e252b8a19e8159bb6a")],
+    ids=["by columns", "by rows"],
+)
+def test_what_a_ledger_knows_by_the_words_of_an_older_version_stays_known(many, before, monkeypatch):
+    """Yes and no were letters to it; a table is found by what it was then."""
+    monkeypatch.setattr("sfumato.run.fingerprint._MANY", many)
+    table = pa.table({"id": [5, 9, 12], "age": [40, 41, 42], "ill": ["yes", "no", "no"], "sex": ["f", "m", "f"]})
+    now, then = fingerprints(table)
+    truths = pa.array([True, False, False])
+    assert now == fingerprint(table.set_column(table.column_names.index("ill"), "ill", truths))
+    assert then == before
+    assert len(fingerprints({"id": [5, 9, 12], "age": [40, 41, 42]})) == 1
+
+
 def test_known_bytes_are_not_read_again_for_their_rows(tmp_path, monkeypatch):
     """A second run of one file looks at no row to find its account, and finds it."""
     parquet.write_table(random_table(3), tmp_path / "kept.parquet")
     ledger = Ledger(tmp_path / "ledger.db")
     run_plan(make_plan(STUDY), {"kept": tmp_path / "kept.parquet"}, ledger, grant=True)
-    monkeypatch.setattr("sfumato.run.accounts.fingerprint", lambda table: pytest.fail("rows were read"))
+    monkeypatch.setattr("sfumato.run.accounts.fingerprints", lambda table: pytest.fail("rows were read"))
     with pytest.raises(OverspendError):
         run_plan(make_plan(STUDY), {"kept": tmp_path / "kept.parquet"}, ledger, grant=True)
 

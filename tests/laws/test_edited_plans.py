@@ -1,14 +1,17 @@
 """Whatever is taken out of a plan, or changed in it, is found before anything is reserved, and by whoever verifies it.
 
 The studies are those of tests/laws/truth.py, which share no code with the planner, and a few for what these do not ask
-for: random answers, tables and classifiers. Every part of a plan is edited alone.
+for: random answers, tables and classifiers, acts over centres. Every part of a plan is edited alone, and once more by
+somebody who makes the promises' own numbers fit.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -16,15 +19,19 @@ import pytest
 
 from laws.test_truth import arrow_tables
 from laws.truth import make_case
-from sfumato.core import Adjacency, PureDP
-from sfumato.errors import InputError, PlanError
+from run.centre_studies import CENTRES
+from sfumato.core import Adjacency, PureDP, compose
+from sfumato.core.events.centre import SharedEvent, SharedGaussianEvent
+from sfumato.core.events.event import GaussianEvent, Repeated
+from sfumato.errors import InputError, PlanError, SfumatoError
 from sfumato.evidence.verify_plan import verify_folder
 from sfumato.ledger.ledger import Ledger
 from sfumato.plan import derive as derive_module
-from sfumato.plan.derive import derive
+from sfumato.plan.act import Act
 from sfumato.plan.draw import Draw
 from sfumato.plan.draw_law import draw_law
 from sfumato.plan.plan import Plan
+from sfumato.run.derived import derive_plan
 from sfumato.run.planning import make_plan
 from sfumato.run.study import run_plan
 
@@ -47,6 +54,22 @@ QUESTIONS = {
 }
 #: The same towards three observers, two of them with one promise.
 OBSERVERS = "privacy_requirement(o(twin), d, dp(1)). privacy_requirement(o(more), d, dp(2)).\n"
+#: Acts that are made from sums, with events that are known beforehand (bounds, invented rows) and without.
+OVER_CENTRES = {
+    "bought bounds": """
+        column(t, y, y(P)). random(y(P)) :- p(P). range(y(P), private(0.1)). missing(y(P), 0).
+        mean(m, y(P), p(P)). publish(a, m, o(pub)).""",
+    "invented rows": "publish(a, synthetic([c(P), x(P)], for(c(P))), o(pub)).",
+    "a model of sums": "publish(a, regression(x(P), [c(P)]), o(pub)).",
+    "a model of steps": "publish(a, classifier(c(P), [x(P)]), o(pub)). prefer(a, [logistic_steps]).",
+}
+#: How the noise is shared: by all, by two of three, at every centre; or drawn where all rows are.
+SHARED = {
+    "masks": CENTRES,
+    "two honest centres": CENTRES + "colluders(1).\n",
+    "noise at each": CENTRES + "prefer(a, each_centre).\n",
+    "one place": "",
+}
 TABLE = {"t": pa.table({"id": [1, 2, 3], "c": ["u", "v", "v"], "x": [1.0, 5.0, 9.0]})}
 
 _STRANGER = Adjacency("stranger", "replace-one")
@@ -98,6 +121,46 @@ def _of_acts(plan: Plan) -> Iterator[tuple[str, Plan]]:
         for word in ("schema", "columns", "target"):
             edited = dataclasses.replace(act, parameters={**act.parameters, word: "other"})
             yield f"act {place}: {word}", dataclasses.replace(plan, acts=(*others, edited))
+        ways = [("strategy", "nobody's"), ("strategy", ""), ("strategy", None), ("events", (*act.events, _faint(act)))]
+        ways += [("events", events) for events in _other_events(act.events)]
+        for field, value in ways:
+            edited = dataclasses.replace(act, **{field: value})
+            yield f"act {place}: {field}", dataclasses.replace(plan, acts=(*others, edited))
+
+
+def _faint(act: Act) -> GaussianEvent:
+    """One that next to nothing is charged for."""
+    return GaussianEvent(adjacency=act.guarantee.adjacency, sensitivity=1.0, scale=1e9, grid=2.0**-10)
+
+
+def _other_events(events: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Without one of them, with one twice, and with every number of each of them another."""
+    for place, event in enumerate(events):
+        before, after = events[:place], events[place + 1 :]
+        yield from ((*before, *after), (*before, event, event, *after))
+        one = event.event if isinstance(event, Repeated) else event
+        for edited in (*_other_numbers(one), *_told_safer(one)):
+            yield (*before, dataclasses.replace(event, event=edited) if one is not event else edited, *after)
+
+
+def _other_numbers(event: Any) -> Iterator[Any]:
+    for field in dataclasses.fields(event):
+        value = getattr(event, field.name)
+        changed = (value / 2, value * 2, value * (1 + 1e-4)) if isinstance(value, float) else ()
+        changed = (value - 1, value + 1) if isinstance(value, int) and not isinstance(value, bool) else changed
+        for number in changed:
+            with suppress(SfumatoError):
+                yield dataclasses.replace(event, **{field.name: number})
+
+
+def _told_safer(event: Any) -> Iterator[Any]:
+    """The same noise, said to be drawn by several, or to protect from more colluders."""
+    if isinstance(event, GaussianEvent):
+        facts = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
+        yield SharedGaussianEvent(**{**facts, "grid": event.scale * 2.0**-20}, honest=2, centres=3, colluders=1)
+    if isinstance(event, SharedEvent):
+        for colluders in {*range(1, event.centres)} - {event.colluders}:
+            yield dataclasses.replace(event, honest=event.centres - colluders, colluders=colluders)
 
 
 def _of_promises(plan: Plan) -> Iterator[tuple[str, Plan]]:
@@ -128,11 +191,29 @@ def edits(plan: Plan) -> Iterator[tuple[str, Plan]]:
     yield from _of_publications(plan)
 
 
+def fitted(plan: Plan) -> Plan | None:
+    """The plan whose promises say what its draws and acts cost, as somebody who edits with care writes it."""
+    try:
+        kept = [compose(plan.events(one.dataset, one.observers)) for one in plan.promises]
+    except (SfumatoError, ValueError):
+        return None  # nothing is drawn, or under two adjacencies
+    promises = zip(plan.promises, kept, strict=True)
+    return dataclasses.replace(plan, promises=tuple(dataclasses.replace(one, kept=cost) for one, cost in promises))
+
+
+def careful(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    """Edits of acts by somebody who makes the promises fit."""
+    for name, forged in _of_acts(plan):
+        if (fine := fitted(forged)) is not None:
+            yield f"{name}, with care", fine
+
+
 def accepted(plan: Plan) -> list[str]:
     """The edits that follow from the study, as far as `derive` can tell."""
     assert plan.network is not None
-    assert all(finding.ok for finding in derive(plan, plan.network))
-    return [name for name, forged in edits(plan) if all(finding.ok for finding in derive(forged, plan.network))]
+    assert all(finding.ok for finding in derive_plan(plan, plan.network))
+    both = itertools.chain(edits(plan), careful(plan))
+    return [name for name, forged in both if all(finding.ok for finding in derive_plan(forged, plan.network))]
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -149,6 +230,16 @@ def test_every_edit_of_what_several_observers_see_is_found(question):
     for who in ("twin", "more"):
         text += "\n" + shown.replace("..", ".").replace("o(pub)", f"o({who})")
     assert accepted(make_plan(HEAD + OBSERVERS + text)) == []
+
+
+@pytest.mark.parametrize("sharing", SHARED)
+@pytest.mark.parametrize("question", OVER_CENTRES)
+@pytest.mark.by_day(4)
+def test_every_edit_of_an_act_of_sums_is_found(question, sharing):
+    """Over centres a plan could claim colluders that its noise does not bear."""
+    plan = make_plan(HEAD.replace("dp(1)", "dp(3, 0.000001)") + SHARED[sharing] + OVER_CENTRES[question])
+    assert len(plan.acts) == 1
+    assert accepted(plan) == []
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -205,7 +296,7 @@ def test_random_studies_without_a_draw_are_neither_run_nor_verified(tmp_path, se
 
 def test_what_is_shown_is_checked_a_second_time(monkeypatch):
     """Were the plan not derived again, no value of a person would be shown without noise either."""
-    monkeypatch.setattr("sfumato.run.study.derive", lambda plan, network: iter(()))
+    monkeypatch.setattr("sfumato.run.study.derive_plan", lambda plan, network: iter(()))
     for question in ("a random answer", "a level", "a number"):
         plan = make_plan(HEAD + QUESTIONS[question])
         with pytest.raises(PlanError, match="without noise"):

@@ -27,6 +27,7 @@ from sfumato.centres.messages import DECLINE, STEPS, Message, write_json
 from sfumato.centres.node import Charge, Offer, RoundAccount, Seat
 from sfumato.centres.outcome import Outcome
 from sfumato.centres.register import Register
+from sfumato.centres.unsent import give_back_unsent
 from sfumato.centres.wire import Frame
 from sfumato.core import Adjacency, ApproxDP
 from sfumato.errors import MessageError, RefusedError, RoundFailedError, SfumatoError
@@ -48,6 +49,8 @@ AGREED = plan_round(
 ROUNDS = (AGREED.fresh(), AGREED.fresh())
 #: Every write waits for the disk; in memory the law sees more of them in the same time.
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+#: What a coordinator asks for, step by step.
+ASKED = ("round", "keys", "parcels", "included", "signatures", "refuse")
 ENDINGS = ("silence", "opened", "a lie", "proof")
 
 
@@ -153,10 +156,11 @@ class Rounds(RuleBasedStateMachine):
         asks_twice=st.booleans(),
         order=st.permutations(NAMES),
         killed=st.none() | st.tuples(st.sampled_from(NAMES), st.integers(0, 9), st.booleans()),
+        anew=st.none() | st.tuples(st.sampled_from(NAMES), st.sampled_from(ASKED)),
     )
-    def offer(self, which, voice, stop, ending, asks_twice, order, killed):
-        """One attempt of the coordinator, from an offer to wherever it breaks off."""
-        self.asks_twice, self.late = asks_twice, {}
+    def offer(self, which, voice, stop, ending, asks_twice, order, killed, anew):
+        """One attempt of the coordinator, from an offer to wherever it breaks off; a centre may join anew meanwhile."""
+        self.asks_twice, self.late, self.anew = asks_twice, {}, anew
         self.voices = {name: voice(self.institution(name)) for name in order}
         if killed is not None:
             disk = self.voices[killed[0]].own.account.ledger.disk
@@ -216,8 +220,18 @@ class Rounds(RuleBasedStateMachine):
         self.opened.append((aggregator.round.hash, tuple(aggregator.included())))
         return aggregator.included()
 
+    @rule(name=st.sampled_from(NAMES))
+    def join_anew(self, name):
+        """What a process that was killed reserved is free again, unless the step in which data leaves was taken."""
+        ledger = self.accounts[name].ledger
+        give_back_unsent(ledger)
+        for round_hash in [one.hash for one in ROUNDS if counted(ledger.path, one.hash)]:
+            assert took(ledger.path, round_hash) == {"masked"}, "nothing left, and it stays reserved"
+
     def ask(self, name, kind, body):
         """What leaves the centre; None where it refuses or died."""
+        if (name, kind) == self.anew:
+            give_back_unsent(self.accounts[name].ledger)
         message = self.quietly(name, lambda: self.voices[name].say(kind, body))
         if message is not None:
             self.leaves(message)
@@ -284,6 +298,9 @@ class Book:
     def release(self, reservation):
         self.disk.around(self.ledger.release, reservation)
 
+    def state(self, identity):
+        return self.ledger.state(identity)
+
 
 def counted(path, round_hash):
     """Reservations for this round that were never given back, read without the product's code."""
@@ -297,9 +314,17 @@ def counted(path, round_hash):
     return sum(str(key).startswith(round_hash) for key in keys)
 
 
+def took(path, round_hash):
+    """Whether data may have left in this round, and whether it was seen to that it never does; in plain SQL too."""
+    connection = sqlite3.connect(path)
+    rows = connection.execute("SELECT step FROM rounds WHERE round = ?", (round_hash,)).fetchall()
+    connection.close()
+    return {step for (step,) in rows} & {"masked", "withdrawn"}
+
+
 def check(monkeypatch, examples, steps, phases=tuple(Phase)):
     """The law; a centre's records of what it said are writes that may be interrupted as well."""
-    claim, making = Register.try_claim, Charge.register.fget
+    claim, withdraw, making = Register.try_claim, Register.try_withdraw, Charge.register.fget
 
     def register(charge):
         found = making(charge)
@@ -307,7 +332,13 @@ def check(monkeypatch, examples, steps, phases=tuple(Phase)):
         return found
 
     monkeypatch.setattr(Charge, "register", property(register))
-    monkeypatch.setattr(Register, "try_claim", lambda self, *key: self.disk.around(claim, self, *key))
+    plain = Disk()  # of a process that comes anew, and is not killed
+
+    def around(write):
+        return lambda self, *key: getattr(self, "disk", plain).around(write, self, *key)
+
+    monkeypatch.setattr(Register, "try_claim", around(claim))
+    monkeypatch.setattr(Register, "try_withdraw", around(withdraw))
     run_state_machine_as_test(
         Rounds,
         settings=settings(
@@ -347,6 +378,10 @@ def looks_and_leaves_the_step_free(self, outcome):
     return "open" if sent else "release"
 
 
+def looks_whether_it_left(self, round_hash, centre):
+    return not self.holds(round_hash, centre, "masked")
+
+
 def believes_everybody(self, outcome):
     return "release" if outcome is not None and not outcome.revealed else "open"
 
@@ -356,17 +391,24 @@ def believes_everybody(self, outcome):
     ("where", "name", "defect", "examples"),
     [
         (Register, "try_claim", forgets_what_was_said, 60),
+        (Register, "try_withdraw", looks_whether_it_left, 100),
         (Charge, "_word", believes_everybody, 60),
         (Charge, "_word", lambda self, outcome: "release", 60),
         # One attempt in 45 on a round that nobody took part in yet: Flower, broken off before the sums, asked twice,
         # ended with a word. An example has two such rounds, so 400 of them miss it with probability e^-18.
         pytest.param(Charge, "_word", looks_and_leaves_the_step_free, 400, marks=pytest.mark.slow),
     ],
-    ids=["forgets what was said", "believes a malicious coordinator", "always releases", "leaves the step free"],
+    ids=[
+        "forgets what was said",
+        "gives back what may still leave",
+        "believes a malicious coordinator",
+        "always releases",
+        "leaves the step free",
+    ],
 )
 def test_the_law_finds_planted_relatives(where, name, defect, examples, monkeypatch):
     monkeypatch.setattr(where, name, defect)
-    if where is Register:
+    if name == "try_claim":
         monkeypatch.setattr(Charge, "reserve", shares_the_reservation)
     with pytest.raises(AssertionError):
         check(monkeypatch, examples, 5, phases=(Phase.generate,))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from sfumato.questions.kinds.favourite import FavouriteKind  # type: ignore[import-not-found]
 
 from sfumato.core import Adjacency, Categories, Guarantee, Schema
+from sfumato.core.events.event import Event
 from sfumato.mechanisms import PermuteAndFlip
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Seen
@@ -37,7 +38,11 @@ class Flipped(Publisher):
         return Prediction(error / size**2, (seen,))
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
-        return self.act(self, wanted, guarantee, {}, (_choice(guarantee, wanted.request.adjacency).event(),))
+        return self.act(self, wanted, guarantee, {})
+
+    def events_of(self, act: Act) -> tuple[Event, ...]:
+        assert act.guarantee.adjacency is not None
+        return (_choice(act.guarantee, act.guarantee.adjacency).event(),)
 
     def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
         (column,) = act.parameters["columns"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from contextlib import suppress
 from functools import cache
@@ -147,7 +148,6 @@ def test_the_noise_is_that_of_one_place(name):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Gaussian, "__call__", recorded)
-        patch.setattr("sfumato.run.publish_synthetic._check_drawn", lambda *given: None)
         strategy_of(act).perform(alone, columns.table, columns.identifiers, 0)
     assert spent == pytest.approx(sum(noise.event().mu ** 2 for noise in drawn), rel=1e-6)
 
@@ -244,6 +244,46 @@ def test_an_act_held_to_its_own_guarantee_alone_is_found(monkeypatch):
     monkeypatch.setattr(Course, "_check_cost", staticmethod(by_word))
     opened, charged = opened_and_charged(loosened(planned("bounds"), 50.0))
     assert opened > 10 * charged
+
+
+def claiming(plan: Plan, colluders: int, centres: int = len(NAMES)) -> Plan:
+    """The same noise, said to bear so many colluders among so many centres; the promises say what that costs."""
+    claim = {"honest": centres - colluders, "centres": centres, "colluders": colluders}
+    acts = [
+        dataclasses.replace(act, events=tuple(dataclasses.replace(event, **claim) for event in act.events))
+        for act in plan.acts
+    ]
+    forged = dataclasses.replace(plan, acts=tuple(acts))
+    kept = [compose(forged.events(one.dataset, one.observers)) for one in forged.promises]
+    promises = zip(forged.promises, kept, strict=True)
+    return dataclasses.replace(forged, promises=tuple(dataclasses.replace(one, kept=cost) for one, cost in promises))
+
+
+@pytest.mark.parametrize(
+    "more", ["", "colluders(1).\n", "absences(1).\n"], ids=["all honest", "one colludes", "one away"]
+)
+@pytest.mark.parametrize("name", ["pairs", "bounds"])
+@pytest.mark.by_day(4)
+def test_no_plan_claims_more_colluders_than_its_shares_bear(name, more):
+    """Certificates repeat what an act's events say: found by whoever derives the plan, published by nobody else."""
+    plan = planned(name, more)
+    (own,) = {(event.centres, event.honest, event.colluders) for act in plan.acts for event in act.events}
+    for centres, colluders in itertools.product((2, 3, 4), (0, 1, 2)):
+        if centres <= colluders or (centres, centres - colluders, colluders) == own:
+            continue
+        forged = claiming(plan, colluders, centres)
+        assert [finding for finding in derive(forged, plan.network) if not finding.ok], (centres, colluders)
+    with pytest.raises(UnprovedError, match="not what was planned"):
+        Play(claiming(plan, 2)).finish()
+
+
+@pytest.mark.parametrize("name", ["pairs", "bounds"])
+def test_what_is_published_of_an_act_says_who_drew_it(name):
+    plan = planned(name, "colluders(1).\n")
+    play = Play(plan)
+    play.finish()
+    (done,) = play.leader.performed.values()
+    assert {(event.centres, event.honest, event.colluders) for event in done.events} == {(3, 2, 1)}
 
 
 def test_what_is_no_sum_or_follows_the_rows_never_leaves(monkeypatch):

@@ -375,7 +375,7 @@ def test_what_everybody_together_learns_is_stated_for_all_rows_that_hold_somebod
     text += (
         f"privacy_requirement(qq(other), pats, {promise}). mean(a, cost(P), patient(P)). publish(d, a, qq(other)).\n"
     )
-    plan = make_plan(text, tables, sizes={"patient": 30})
+    plan = make_plan(text, tables, sizes={"pats": 30})
     run_plan(plan, tables, None, out=tmp_path / "out")
     stated = Certificate.read(tmp_path / "out" / "certificate.json").guarantee
     pairs = tables["fr"].drop_duplicates()

@@ -147,7 +147,7 @@ def test_a_variable_read_from_two_tables_is_refused():
         "source(more, 'more.parquet').\ncolumn(more, id, patient(P)).\ncolumn(more, age, age(P)).\n"
         "rows_per_person(more, 1).\n"
     )
-    with pytest.raises(InputError, match="only one table"):
+    with pytest.raises(InputError, match="is read from age of patients and from age of more"):
         make_plan(study)
 
 

@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -24,6 +24,7 @@ from sfumato.centres.outcome import Outcome, proves_silence
 from sfumato.centres.participant import Participant
 from sfumato.centres.register import Register
 from sfumato.centres.round import Round
+from sfumato.centres.unsent import charge_key, release_once
 from sfumato.core.certificate import Certificate
 from sfumato.errors import (
     InputError,
@@ -62,6 +63,7 @@ class Book(Protocol):
     def reserve(self, dataset: str, cost: Any, *, purpose: str = "", key: str | None = None) -> Any: ...
     def commit(self, reservation: Any) -> None: ...
     def release(self, reservation: Any) -> None: ...
+    def state(self, identity: str) -> str: ...
 
 
 class Purse(Protocol):
@@ -167,7 +169,7 @@ class Charge:
         if self.account is None:
             return
         try:
-            self.account.reserve(self.agreed, f"{self.agreed.hash} {self.token}", self._open)
+            self.account.reserve(self.agreed, charge_key(self.agreed.hash, self.token, self.name), self._open)
         except SfumatoError:
             self.give_back()
             raise
@@ -183,9 +185,9 @@ class Charge:
             self._each(word)
         return word
 
-    def _word(self, outcome: Outcome | None) -> str:
+    def _word(self, outcome: Outcome | None) -> Literal["commit", "release", "open"]:
         # Taking the step of the masked sum here means that nobody can send it after the release.
-        if self.register.try_claim(self.agreed.hash, self.name, "masked"):
+        if self.register.try_withdraw(self.agreed.hash, self.name):
             return "release"
         if not self.agreed.masked:
             return "commit"  # what left carried all of its noise and may have been read by anybody
@@ -202,10 +204,13 @@ class Charge:
         except MessageError:
             return "open"
 
-    def _each(self, word: str) -> None:
+    def _each(self, word: Literal["commit", "release"]) -> None:
         if self.account is not None:
             for reservation in self._open:
-                getattr(self.account.ledger, word)(reservation)
+                if word == "commit":
+                    self.account.ledger.commit(reservation)
+                else:
+                    release_once(self.account.ledger, reservation)
         self._open = []
 
 

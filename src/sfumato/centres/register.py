@@ -33,6 +33,9 @@ _SCHEMA = (
         BEGIN SELECT RAISE(ABORT, 'what was said stays said'); END""",
 )
 _FOUND = "SELECT 1 FROM rounds WHERE round = ? AND centre = ? AND step = ?"
+_INSERT = "INSERT OR IGNORE INTO rounds VALUES (?, ?, ?, ?)"
+#: The step in which a centre's data leaves it, and the word that it never will.
+_SENT, _WITHDRAWN = "masked", "withdrawn"
 _WAIT_SECONDS = 5.0
 _spoken: set[tuple[str, str, str]] = set()
 _lock = threading.Lock()
@@ -77,8 +80,23 @@ class Register:
                 return free
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         with self._transaction() as connection:
-            done = connection.execute("INSERT OR IGNORE INTO rounds VALUES (?, ?, ?, ?)", (*key, now))
-            return done.rowcount == 1
+            return connection.execute(_INSERT, (*key, now)).rowcount == 1
+
+    def try_withdraw(self, round_hash: str, centre: str) -> bool:
+        """Sees to it that no masked sum leaves any more; False if one may have left.
+
+        That it was withdrawn is written together with the step, so that whoever asks after a crash hears the same.
+        """
+        if self.path is None:
+            with _lock:
+                if (round_hash, centre, _SENT) not in _spoken:
+                    _spoken.update(((round_hash, centre, _SENT), (round_hash, centre, _WITHDRAWN)))
+                return (round_hash, centre, _WITHDRAWN) in _spoken
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        with self._transaction() as connection:
+            if connection.execute(_INSERT, (round_hash, centre, _SENT, now)).rowcount == 1:
+                connection.execute(_INSERT, (round_hash, centre, _WITHDRAWN, now))
+            return connection.execute(_FOUND, (round_hash, centre, _WITHDRAWN)).fetchone() is not None
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

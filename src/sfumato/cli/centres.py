@@ -355,6 +355,7 @@ def _take_part(
     from sfumato.run.accounts import table_sources
     from sfumato.run.centre_home import read_key
     from sfumato.run.centre_part import TablePurse, address_of
+    from sfumato.run.joining import taking_part
 
     host, port = address_of(join)
     tls = _client_tls(host, trusted)
@@ -365,12 +366,10 @@ def _take_part(
     account = TablePurse(book, data.stem, sources, granting(grant, console))
     for event in agreed.events:
         console.print(f"This round costs {event.guarantee()}.")
+    part = {"name": name, "key": secret, "cells": cells, "account": account, "tls": tls, "verify": verify}
     try:
-        outcome = asyncio.run(
-            take_part(
-                host, port, approved=agreed, name=name, key=secret, cells=cells, account=account, tls=tls, verify=verify
-            )
-        )
+        with taking_part(book, console.print):
+            outcome = asyncio.run(take_part(host, port, approved=agreed, **part))
     except OSError as error:
         raise InputError(f"{join}: no connection ({type(error).__name__}). Nothing left the centre.") from error
     console.print(f"The sum over {len(outcome.included)} centres was opened; the cost is committed in {ledger}.")

@@ -187,11 +187,18 @@ def settle(
     yes: Annotated[bool, typer.Option("--yes", help="Record them as spent without asking.")] = False,
     ledger: LedgerPath = DEFAULT_LEDGER,
 ) -> None:
-    """Record the open reservations of runs that ended early as spent. Nothing is ever given back here."""
+    """Record the open reservations of runs that ended early as spent.
+
+    Nothing is given back but what a round over centres reserved and never sent.
+    """
     from sfumato.ledger.commands import settle_command
     from sfumato.ledger.ledger import Ledger
+    from sfumato.run.joining import given_back
 
     book, console = Ledger(ledger, create=False), _console()
+    for reservation in given_back(book):
+        told = "given back: the round that reserved it ended here before anything was sent."
+        console.print(Text(f"{reservation}: {told}"), soft_wrap=True)
     waiting = book.open_reservations(dataset, unit)
     if not waiting:
         console.print(Text(f"{dataset} has no open reservation in {ledger}. Nothing changed."))

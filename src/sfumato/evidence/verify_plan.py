@@ -29,9 +29,9 @@ from sfumato.lang import load
 from sfumato.lang.inside import at_home
 from sfumato.lang.spec import Spec
 from sfumato.network.network import Network
-from sfumato.plan.derive import derive
 from sfumato.plan.make import network_of
 from sfumato.plan.plan import Plan
+from sfumato.run.derived import derive_plan
 from sfumato.run.study_files import certificate_files
 
 __all__ = ["verify_folder", "verify_plan"]
@@ -134,6 +134,6 @@ def _certificate(path: Path, plan: Plan | None) -> Iterator[Check]:
 
 
 def verify_plan(plan: Plan, network: Network) -> Iterator[Check]:
-    """The plan's promises and sensitivities from the study's own words; see sfumato.plan.derive."""
-    for finding in derive(plan, network):
+    """The plan's promises and sensitivities from the study's own words; see sfumato.run.derived."""
+    for finding in derive_plan(plan, network):
         yield Check(*finding)

@@ -56,6 +56,7 @@ __all__ = [
     "placed",
     "single",
     "text_as_number",
+    "text_as_truth",
     "where",
 ]
 
@@ -190,6 +191,11 @@ def text_as_number(text: str) -> str:
     return f"coalesce(TRY_CAST({text} AS DOUBLE), {word})"
 
 
+def text_as_truth(text: str) -> str:
+    """SQL for text that may be a truth value, in every way in which a column of them is read: true, T, yes, y, 1."""
+    return f"TRY_CAST(trim({text}, {_BLANKS}) AS BOOLEAN)"
+
+
 def merged(node: Node, layout: TableLayout, column: str, kind: str, chosen: str) -> str:
     """SQL for one value out of all kept rows of a person that satisfy `chosen`; NULL when there is none."""
     value, only = placed(node, column, kind), "" if chosen == "TRUE" else f" FILTER (WHERE {chosen})"
@@ -257,8 +263,7 @@ def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str
     _check_type(node, raw, kind, words if domain.scalar == "str" else _NUMBERS, need)
     compared = f"{raw}::VARCHAR" if domain.scalar == "str" else _as_number(raw, kind)
     if truths:  # 1 and 0 too, as SQLite writes them
-        word = f"trim({compared}, {_BLANKS})"
-        compared = f"coalesce(TRY_CAST({word} AS BOOLEAN)::VARCHAR, lower({word}))"
+        compared = f"coalesce({text_as_truth(compared)}::VARCHAR, lower(trim({compared}, {_BLANKS})))"
     if domain.scalar == "str":
         return _placed_word(domain, raw, compared)
     unlisted = "NULL" if domain.unknown is None else str(domain.values.index(domain.unknown))

@@ -78,9 +78,15 @@ def _absent(network: Network, table: str, tables: Mapping[str, Any]) -> Iterator
 
 
 def _read_columns(network: Network, table: str) -> list[str]:
-    """The columns of a table that say whose a row is, and those that some variable is."""
-    layout = layout_of(network.spec, table)
-    values = [node.source.name for node in _nodes(network) if node.source is not None and node.source.table == table]
+    """The columns of a table that say whose a row is, and those that some variable is.
+
+    A sum over peers is made when tables are read (network/peers.py): what is there is the cell that is summed.
+    """
+    layout, peers = layout_of(network.spec, table), network.spec.peers
+    made = {(peer.table, peer.column) for peer in peers}
+    sources = [node.source for node in _nodes(network) if node.source is not None]
+    sources += [peer.cell for peer in peers]
+    values = [one.name for one in sources if one.table == table and (one.table, one.name) not in made]
     names = dict.fromkeys([*(column.name for _, column in layout.identities), *values])
     return [name for name in names if name != ROW or table not in network.spec.numbered_tables]
 

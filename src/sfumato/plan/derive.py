@@ -30,12 +30,12 @@ from sfumato.plan.reached import reached
 from sfumato.plan.readers import read_as_one
 from sfumato.plan.request import Request, as_acted, asked_of, requests_of, sample_answers, sums_behind, template_of
 from sfumato.plan.settle import ARITHMETIC
-from sfumato.plan.shared_act import act_sharing
+from sfumato.plan.shared_act import act_sharing, is_shared_as_stated
 from sfumato.plan.sharing import ways_of
 from sfumato.plan.template import Template
 from sfumato.plan.wanted import follows_study
 
-__all__ = ["Finding", "derive"]
+__all__ = ["Finding", "derive", "is_alike"]
 
 #: Two derivations of one number agree this far; a plan that says more or less was changed.
 _SAME = 1e-6
@@ -207,14 +207,15 @@ def _same_cost(stated: Guarantee, cost: Guarantee) -> bool:
     """ε where there is no δ, else every number, up to the order of a sum: what a faint draw costs is seen as well."""
     if math.isfinite(pure := cost.epsilon(0.0)):
         return math.isclose(stated.epsilon(0.0), pure, rel_tol=_ORDER)
-    return _alike(stated.to_dict(), cost.to_dict())
+    return is_alike(stated.to_dict(), cost.to_dict())
 
 
-def _alike(one: object, other: object) -> bool:
+def is_alike(one: object, other: object) -> bool:
+    """Whether two records say the same, their floats up to rounding."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(is_alike(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_alike, one, other))
+        return len(one) == len(other) and all(map(is_alike, one, other))
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=_ORDER)
     return one == other
@@ -240,6 +241,8 @@ def _acts(plan: Plan, network: Network, requests: Sequence[Request]) -> Iterator
         fine = follows_study(act, network) and set(act.observers) == shown
         within = not act.events or compose(act.events).implies(act.guarantee) is True
         yield _found(f"{act.readers}: {act.name}", fine and within, "it reads what the study says")
+        shared = is_shared_as_stated(act)
+        yield _found(f"{act.readers}: noise of {act.name}", shared, "those draw it whom the study trusts with it")
 
 
 def _readers(network: Network, requests: Sequence[Request]) -> dict[tuple[str, str, str], set[str]]:

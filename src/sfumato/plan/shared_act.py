@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import final
 
 from sfumato.core import ApproxDP, Guarantee
+from sfumato.core.events.centre import SharedEvent, SharedGaussianEvent
 from sfumato.core.events.event import Event, GaussianEvent, Repeated
 from sfumato.errors import PlanError
 from sfumato.mechanisms.additive import Additive
@@ -28,7 +29,15 @@ from sfumato.plan.sharing import Masks, NoiseAtEveryone, Sharing, sharing_from_d
 from sfumato.plan.strategy import Prediction, Strategy
 from sfumato.plan.wanted import Wanted
 
-__all__ = ["SharedStrategy", "act_sharing", "sharing_of", "strategies_for", "together"]
+__all__ = [
+    "SharedStrategy",
+    "act_sharing",
+    "is_shared_as_stated",
+    "shared_event",
+    "sharing_of",
+    "strategies_for",
+    "together",
+]
 
 #: The event of shares charges 1e-12 of μ for their rounding, and rounds up itself.
 _ROOM = 1 + 4e-12
@@ -53,6 +62,36 @@ def together(noise: Additive, sharing: Sharing) -> Additive:
     scale = noise.scale * (_ROOM if isinstance(sharing, Masks) else 1.0)
     facts = scale, noise.sensitivity, noise.adjacency, noise.dimension or 1, None
     return sharing.mechanism(draw_law("gaussian"), *facts)
+
+
+def shared_event(event: Event | Repeated, sharing: Sharing) -> Event:
+    """What is recorded where the institutions draw together what one party would have recorded so."""
+    assert isinstance(event, GaussianEvent)
+    noise = Gaussian(event.scale, event.sensitivity, event.adjacency, event.dimension)
+    return together(noise, sharing).event()
+
+
+def is_shared_as_stated(act: Act) -> bool:
+    """Whether every event of an act is of noise that exactly those draw whom its sharing names.
+
+    A certificate takes from its events how many may collude: they say no more than the shares that are drawn bear.
+    """
+    sharing = act_sharing(act)
+    if sharing is None:
+        return not any(isinstance(_once(event), SharedEvent) for event in act.events)
+    return not isinstance(sharing, NoiseAtEveryone) and all(_is_drawn_so(event, sharing) for event in act.events)
+
+
+def _once(event: Event | Repeated) -> Event:
+    return event.event if isinstance(event, Repeated) else event
+
+
+def _is_drawn_so(event: Event | Repeated, sharing: Sharing) -> bool:
+    if not isinstance(event, GaussianEvent | SharedGaussianEvent):
+        return False
+    facts = event.scale, event.sensitivity, event.adjacency, event.dimension, None
+    drawn = sharing.mechanism(draw_law("gaussian"), *facts)
+    return drawn.event() == event
 
 
 def strategies_for(
@@ -98,10 +137,5 @@ class SharedStrategy(Strategy):
         return dataclasses.replace(
             act,
             parameters={**act.parameters, "sharing": self._sharing.to_dict()},
-            events=tuple(self._event(event) for event in act.events),
+            events=tuple(shared_event(event, self._sharing) for event in act.events),
         )
-
-    def _event(self, event: Event | Repeated) -> Event:
-        assert isinstance(event, GaussianEvent)
-        noise = Gaussian(event.scale, event.sensitivity, event.adjacency, event.dimension)
-        return together(noise, self._sharing).event()

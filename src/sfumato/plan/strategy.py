@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from sfumato.core import Guarantee, NoGuarantee
+from sfumato.core.events.event import Event, Repeated
 from sfumato.errors import PlanError, SfumatoError
 from sfumato.lang.vocabulary import CENTRE_WAYS
 from sfumato.plan.act import Act
@@ -53,6 +54,8 @@ class Strategy(ABC):
     risk: ClassVar[str] = ""
     #: Whether every number it draws is a sum over individuals: then several institutions can draw it together.
     summed: ClassVar[bool] = False
+    #: Of how many individuals several institutions may draw it: whatever they say has to end, and to fit into memory.
+    most_shared: ClassVar[int] = 50_000_000
     #: Whether it is made for several institutions and no match for others where one party has all rows.
     only_shared: ClassVar[bool] = False
 
@@ -67,6 +70,13 @@ class Strategy(ABC):
     @abstractmethod
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
         """The act that keeps `guarantee`."""
+
+    def events_of(self, act: Act) -> tuple[Event | Repeated, ...]:
+        """What an act of this strategy draws, by its parameters and its guarantee; nothing where rows decide that.
+
+        Whoever runs or verifies a plan compares what it says with this.
+        """
+        return ()
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ from sfumato.network.stores.addresses import place_of
 from sfumato.network.stores.folder import files_in
 from sfumato.network.stores.store import StoredRows
 from sfumato.network.tables import layout_of
-from sfumato.run.fingerprint import fingerprint
+from sfumato.run.fingerprint import fingerprints
 from sfumato.run.manifest import hash_of
 from sfumato.run.names import LEDGER_NAME
 
@@ -168,7 +168,7 @@ def _data(table: Any, ledger: Ledger | None = None) -> tuple[str, ...]:
     contents = [] if isinstance(table, StoredRows) else [one for one in places if one.startswith("bytes")]
     if ledger is not None and contents and all(ledger.neighbours([one]) for one in contents):
         return places
-    return (*places, f"rows\0{fingerprint(table)}\0")
+    return (*places, *(f"rows\0{one}\0" for one in fingerprints(table)))
 
 
 def files_sources(source: str, files: Sequence[str]) -> tuple[str, ...]:
@@ -176,7 +176,7 @@ def files_sources(source: str, files: Sequence[str]) -> tuple[str, ...]:
     here = [place_of(file) for file in files]
     if any("://" in file for file in here):
         return (f"place\0{place_of(source)}\0",)
-    return (*_of_files(source, here), f"rows\0{fingerprint(tuple(here))}\0")
+    return (*_of_files(source, here), *(f"rows\0{one}\0" for one in fingerprints(tuple(here))))
 
 
 def _of_files(source: str, files: Sequence[str]) -> tuple[str, ...]:

@@ -25,9 +25,9 @@ from sfumato.centres.study_round import StudyRound
 from sfumato.errors import InputError, OtherRoundError, RefusedError
 from sfumato.lang import load
 from sfumato.ledger.ledger import Ledger
-from sfumato.plan.derive import derive
 from sfumato.plan.make import network_of
 from sfumato.plan.plan import Plan
+from sfumato.run.derived import derive_plan
 from sfumato.run.over_centres import study_round
 from sfumato.run.study_file import plan_study, public_tables
 
@@ -188,7 +188,7 @@ class RoundFolder:
         spec = load(self.study, self.at)
         plan = replace(Plan.read(self.folder / _PLAN), network=network_of(spec, public_tables(spec, self.folder)))
         assert plan.network is not None
-        false = next((one for one in derive(plan, plan.network) if not one.ok), None)
+        false = next((one for one in derive_plan(plan, plan.network) if not one.ok), None)
         if false is not None:
             raise OtherRoundError(
                 f"{self.folder}: the plan does not follow from the study ({false.field}: {false.sentence}) Ask the "

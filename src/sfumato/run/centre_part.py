@@ -41,6 +41,7 @@ from sfumato.run.course import Course
 from sfumato.run.forget import without_forgotten
 from sfumato.run.held_tables import check_sizes, own_tables
 from sfumato.run.history import check_order, check_turn, purpose_of
+from sfumato.run.joining import taking_part
 from sfumato.run.over_centres import Publish, left_complete, publishing
 from sfumato.run.row_key import row_key
 from sfumato.run.staging import check_target
@@ -128,6 +129,9 @@ class SaidOnce:
         """Nothing that was said can be opened: it may be said again."""
         self.answered = False
 
+    def state(self, identity: str) -> str:
+        return "reserved" if self.answered else "released"
+
 
 @dataclass(frozen=True)
 class PaidAlready:
@@ -169,11 +173,13 @@ def join_study(
     where = at or shared.coordinator.address
     host, port = address_of(where)
     line = _Connection(host, port, home.name, home.key(), client_tls(home.key_file, home.card(), shared.coordinator))
+    book = ledger or Ledger(home.ledger_file)
     with ExitStack() as stack:
         try:
             _check_places(home, data, out)
             asyncio.run(_wait_for(host, port, where))
-            part = _prepared(shared, home, data, ledger or Ledger(home.ledger_file), grant, tell)
+            stack.enter_context(taking_part(book, tell))
+            part = _prepared(shared, home, data, book, grant, tell)
             publish = stack.enter_context(publishing(part.course.plan, part.public, out))
         except SfumatoError as error:
             asyncio.run(turn_down(host, port, name=line.name, key=line.key, error=error, tls=line.tls))
@@ -260,7 +266,8 @@ def _check_taking_part(
             if held:
                 raise RefusedError(
                     f"{home.name} takes part in this study already: another call of `sfumato centre join` holds its "
-                    f"budget ({held[0]}). Wait for that one: it says how it ended. Only if it was killed: {error}"
+                    f"budget ({held[0]}). Wait for that one: it says how it ended. Only if it was killed after its "
+                    f"part may have been sent: {error}"
                 ) from error
 
 

@@ -33,9 +33,9 @@ from sfumato.mechanisms.elsewhere import Elsewhere, PublishedSum, Unanswered
 from sfumato.network.evaluate import Values
 from sfumato.plan.act import Act, ActKey
 from sfumato.plan.plan import Plan
-from sfumato.plan.shared_act import act_sharing, together
+from sfumato.plan.shared_act import act_sharing, shared_event, together
 from sfumato.plan.sharing import Sharing
-from sfumato.run.over_centres import MOST_INDIVIDUALS, cells_of, people_lines, people_of, whole_cells
+from sfumato.run.over_centres import cells_of, most_individuals, people_lines, people_of, whole_cells
 from sfumato.run.publish import Columns, checked, columns_for, counted_nobody, strategy_of
 from sfumato.run.publish_base import Performed, column_of
 
@@ -95,6 +95,7 @@ class Course:
         """One institution's own part of the next round, in whole cells."""
         agreed = self.round
         if not self.opened:
+            self._check_own(values)
             return cells_of(self.plan, values, agreed)
         if not self._columns:
             found = columns_for(self.plan, values, parts=True)
@@ -103,14 +104,23 @@ class Course:
         people = [one.numbers(values) for one in people_lines(self.plan)]
         return whole_cells([*(part for parts in numbers for part in parts), *people], agreed.summed)
 
+    def _check_own(self, values: Values) -> None:
+        """Whatever the others state: this institution's sums are of its own rows, and rounded by their number."""
+        for name, most in most_individuals(self.plan).items():
+            if (own := values.individuals[name].num_rows) > most:
+                raise InputError(
+                    f"{name}: there are {own:,} individuals here, and what the study makes of them is made for up to "
+                    f"{most:,}. Take part with a public sample of them. Nothing left the centre and nothing was spent."
+                )
+
     def moved(self, found: Aggregate) -> None:
         """A round was opened."""
         records, values = people_of(self.plan, found.values), found.values
-        for name, count in records.items():
-            if self.plan.acts and not 0 <= count <= MOST_INDIVIDUALS:
+        for name, most in most_individuals(self.plan).items():
+            if not 0 <= (count := records[name]) <= most:
                 raise RoundFailedError(
-                    f"{name}: the centres state {count:,} individuals, and tables and models are made for up to "
-                    f"{MOST_INDIVIDUALS:,}. One of them may have told a false number. What was opened stays charged.",
+                    f"{name}: the centres state {count:,} individuals, and what the study makes of them is made for up "
+                    f"to {most:,}. One of them may have told a false number. What was opened stays charged.",
                     revealed=True,
                 )
         self._records = self._records or records
@@ -166,9 +176,10 @@ class Course:
             self._check_cost(act, (*_shared(elsewhere.asked, sharing), *found.noises))
             return found
         drawn = tuple(noise.event() for noise in _shared(elsewhere.asked, sharing))
-        if act.events and compose(drawn).implies(compose(act.events)) is not True:
+        # Of what was drawn, never of what the plan says: who may collude follows from the shares.
+        events = tuple(shared_event(event, sharing) for event in done.events) if act.events else drawn
+        if compose(drawn).implies(compose(events)) is not True:
             raise UnprovedError(f"{act.name}: what was drawn is not what was planned. Nothing was published.")
-        events = act.events or drawn
         proofs = {*done.proofs, "centre_acts", *sharing.proofs} - {"gaussian"}
         return dataclasses.replace(done, events=events, proofs=tuple(sorted(proofs)))
 

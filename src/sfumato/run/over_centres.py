@@ -44,11 +44,11 @@ from sfumato.run.study_files import write as write_files
 from sfumato.run.view import Draws
 
 __all__ = [
-    "MOST_INDIVIDUALS",
     "PeopleLine",
     "Publish",
     "cells_of",
     "left_complete",
+    "most_individuals",
     "people_lines",
     "people_of",
     "published_over_centres",
@@ -58,8 +58,6 @@ __all__ = [
     "whole_cells",
 ]
 
-#: A number of individuals is anybody's word: what is made from it has to end, and to fit into memory.
-MOST_INDIVIDUALS = 50_000_000
 _AGAIN = "run the same command again: it publishes what was opened and costs nothing more."
 _BITS = 64
 #: The unit of numbers that nobody can move: they need no noise, and are told this far.
@@ -149,6 +147,14 @@ def _sums(plan: Plan) -> Iterator[_Line]:
             yield _Line(name, question, counts=True)
 
 
+def most_individuals(plan: Plan) -> dict[str, int]:
+    """By dataset with acts: of how many individuals all of them can be made."""
+    from sfumato.run.publish import strategy_of  # estimators, for whoever has acts
+
+    names = dict.fromkeys(act.dataset for act in plan.acts)
+    return {name: min(strategy_of(act).most_shared for act in plan.acts if act.dataset == name) for name in names}
+
+
 def study_round(
     plan: Plan, centres: Sequence[Centre], sizes: Mapping[str, float] | None = None, *, step_seconds: float = 30.0
 ) -> StudyRound:
@@ -159,11 +165,11 @@ def study_round(
             "This plan has no noise to share among centres: it is drawn where all rows are. Declare centre(Name) for "
             "every institution, and forbid central where trusted(Party) stands. Nothing was run."
         )
-    for name, size in plan.extras["sizes"].items():
-        if plan.acts and size > MOST_INDIVIDUALS:
+    for name, most in most_individuals(plan).items():
+        if (size := plan.extras["sizes"].get(name, 0.0)) > most:
             raise InputError(
-                f"{name}: tables and models over several centres are made for up to {MOST_INDIVIDUALS:,} individuals, "
-                f"and this study is planned for {size:,.0f}. Publish sums, or train on a part. Nothing was run."
+                f"{name}: what this study makes over several centres is made for up to {most:,} individuals, and it is "
+                f"planned for {size:,.0f}. Publish sums, or train on a part. Nothing was run."
             )
     declared, given = set(centres_of(spec)), {centre.name for centre in centres}
     if declared != given:

@@ -134,6 +134,7 @@ def _columns_of(act: Act, question: Question, sums: Sums) -> Columns:
 
 def strategy_of(act: Act) -> Publisher:
     """Who carries out an act."""
+    _check_strategy(act)
     (strategy,) = (one for one in strategies_of(act.kind) if one.name == act.strategy)
     return strategy
 

@@ -67,11 +67,10 @@ class Publisher(Strategy):
         wanted: Wanted,
         guarantee: Guarantee,
         parameters: Mapping[str, Any],
-        events: tuple[Event | Repeated, ...] = (),
     ) -> Act:
         """The act of this strategy; its parameters say which columns it reads and what they may hold."""
         request = wanted.request
-        return Act(
+        act = Act(
             request.name,
             wanted.kind,
             strategy.name,
@@ -79,8 +78,8 @@ class Publisher(Strategy):
             request.requirement.dataset,
             guarantee,
             {**wanted.stated, **parameters},
-            events,
         )
+        return dataclasses.replace(act, events=strategy.events_of(act))
 
 
 def under(event: Event | Repeated, adjacency: Adjacency) -> Event | Repeated:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.core import Adjacency, Guarantee
+from sfumato.core import Adjacency, Event, Guarantee
 from sfumato.core.domain import Interval
 from sfumato.mechanisms.additive import IndependentNoise
 from sfumato.mechanisms.elsewhere import Elsewhere
@@ -69,8 +69,12 @@ class BoughtBounds(Publisher):
         return Prediction(error / question.scale(rows, size) ** 2, (seen,), 0.1 + size * 1e-7)
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
-        noises = _noises(_question(wanted.question), guarantee, wanted.request.adjacency)
-        return self.act(self, wanted, guarantee, {}, tuple(noise.event() for noise in noises))
+        return self.act(self, wanted, guarantee, {})
+
+    def events_of(self, act: Act) -> tuple[Event, ...]:
+        question, adjacency = _question(question_from_dict(act.parameters["question"])), act.guarantee.adjacency
+        assert adjacency is not None
+        return tuple(noise.event() for noise in _noises(question, act.guarantee, adjacency))
 
     def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
         question = _question(question_from_dict(act.parameters["question"]))

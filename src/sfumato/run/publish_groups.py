@@ -16,7 +16,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.core import Guarantee
+from sfumato.core import Event, Guarantee
 from sfumato.mechanisms import GroupCounts
 from sfumato.plan.act import Act
 from sfumato.plan.plan import Seen
@@ -24,6 +24,7 @@ from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
 from sfumato.questions.groups import FoundGroups
 from sfumato.questions.intervals import Figure
+from sfumato.questions.question import Question
 from sfumato.questions.registry import question_from_dict
 from sfumato.run.publish_base import Performed, Publisher, point_of
 from sfumato.run.view import COLUMNS, tidy_rows, tidy_table
@@ -44,7 +45,8 @@ class NamedGroups(Publisher):
         return "a promise without δ names no group: whoever is alone in one would be seen. State dp(ε, δ)"
 
     def predict(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Prediction:
-        counter = self._counter(wanted, guarantee)
+        assert wanted.question is not None
+        counter = _counter(wanted.question, guarantee)
         half = int(np.argmax(counter.chances >= 0.5))
         certain = int(np.argmax(counter.chances >= 0.999))
         note = f"A value that {half} people have is named with a chance of one half, one that {certain} have in 999 of "
@@ -56,18 +58,14 @@ class NamedGroups(Publisher):
         return Prediction(counter.error() / size**2, (seen,), 0.1 + size * 1e-6)
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
-        return self.act(self, wanted, guarantee, {}, (self._counter(wanted, guarantee).event(),))
+        return self.act(self, wanted, guarantee, {})
 
-    @staticmethod
-    def _counter(wanted: Wanted, guarantee: Guarantee) -> GroupCounts:
-        assert wanted.question is not None
-        return GroupCounts.for_guarantee(guarantee, wanted.question.rows, wanted.request.adjacency)
+    def events_of(self, act: Act) -> tuple[Event, ...]:
+        return (_counter(question_from_dict(act.parameters["question"]), act.guarantee).event(),)
 
     def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
         question = question_from_dict(act.parameters["question"])
-        assert act.guarantee.adjacency is not None
-        counter = GroupCounts.for_guarantee(act.guarantee, question.rows, act.guarantee.adjacency)
-        counter = dataclasses.replace(counter, random_state=random_state)
+        counter = dataclasses.replace(_counter(question, act.guarantee), random_state=random_state)
         texts, sizes = table["text"].to_pylist(), table["count"].to_numpy().astype(np.int64)
         counts = counter(sizes) if sizes.size else sizes
         named = sorted((texts[place], int(counts[place])) for place in np.flatnonzero(counts))
@@ -83,6 +81,11 @@ class NamedGroups(Publisher):
         rows = tidy_rows(node, [text for text, _ in named], labels, figures)
         published = tidy_table(rows) if rows else _nobody(variable)
         return Performed(published, {}, (counter.event(),), (counter.proof,))
+
+
+def _counter(question: Question, guarantee: Guarantee) -> GroupCounts:
+    assert guarantee.adjacency is not None
+    return GroupCounts.for_guarantee(guarantee, question.rows, guarantee.adjacency)
 
 
 def _nobody(variable: str) -> pa.Table:

@@ -52,7 +52,7 @@ from sfumato.learn import (
 from sfumato.learn.base import intercept_share
 from sfumato.learn.calibration import TrainingPlan
 from sfumato.learn.encoder import SchemaEncoder
-from sfumato.learn.kernel_base import noise_for
+from sfumato.learn.kernel_base import MOST_ROWS, noise_for
 from sfumato.learn.losses import LogisticLoss
 from sfumato.learn.model_document import model_document
 from sfumato.learn.rows import UnitRows
@@ -122,6 +122,9 @@ def second_moments(schema: Schema, norm: float, constant: float) -> np.ndarray:
 
 class LearningPublisher(Publisher):
     """Fits one estimator of learn/ and publishes it. Abstract."""
+
+    #: Sums of more rows are rounded further than their sensitivities allow for (docs/proofs/kernel_mean.md).
+    most_shared: ClassVar[int] = MOST_ROWS
 
     @abstractmethod
     def _estimator(self, schema: Schema, act: Act, random_state: int | None) -> Any:

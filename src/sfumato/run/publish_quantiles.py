@@ -61,7 +61,16 @@ class JointPlaces(Publisher):
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
         asked = self._asked(wanted, guarantee, size)
         parameters = {"epsilon": asked.epsilon, "size": asked.size}
-        return self.act(self, wanted, guarantee, parameters, asked.events)
+        return self.act(self, wanted, guarantee, parameters)
+
+    def events_of(self, act: Act) -> tuple[Event, ...]:
+        return self._settled(act).events
+
+    @staticmethod
+    def _settled(act: Act) -> JointQuestion:
+        assert act.guarantee.adjacency is not None
+        epsilon, size = act.parameters["epsilon"], act.parameters["size"]
+        return JointQuestion(_question(act), epsilon, act.guarantee.adjacency, size)
 
     @staticmethod
     def _asked(wanted: Wanted, guarantee: Guarantee, size: float) -> JointQuestion:
@@ -71,9 +80,8 @@ class JointPlaces(Publisher):
         return JointQuestion(question, point_of(guarantee)[0], wanted.request.adjacency, float(rows))
 
     def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
-        question = _question(act)
-        assert act.guarantee.adjacency is not None
-        asked = JointQuestion(question, act.parameters["epsilon"], act.guarantee.adjacency, act.parameters["size"])
+        asked = self._settled(act)
+        question = asked.question
         counts = np.asarray(table["count"].to_numpy(), dtype=np.int64)
         # The number of rows is used exactly only where everybody knows it.
         known = float(counts.sum()) if question.has_public_count else None
@@ -104,9 +112,12 @@ class CumulativeCounts(Publisher):
         return Prediction(error / question.size / question.width**2, (seen,), 0.1 + size * 1e-7)
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
-        assert isinstance(wanted.question, Quantiles)
-        noise, _ = _noise(wanted.question, guarantee, wanted.request.adjacency)
-        return self.act(self, wanted, guarantee, {}, (noise.event(),))
+        return self.act(self, wanted, guarantee, {})
+
+    def events_of(self, act: Act) -> tuple[Event, ...]:
+        assert act.guarantee.adjacency is not None
+        noise, _ = _noise(_question(act), act.guarantee, act.guarantee.adjacency)
+        return (noise.event(),)
 
     def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
         question = _question(act)

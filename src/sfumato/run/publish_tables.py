@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.core import Categories, Guarantee, Interval, Schema
+from sfumato.core.events.event import Event, Repeated
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import SfumatoError, UnprovedError
 from sfumato.plan.act import Act
@@ -71,10 +72,13 @@ class TablePublisher(Publisher):
         return Prediction(loss / size, tuple(seen), cells / _RECORDS_PER_SECOND, 8 * cells, note)
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
-        parameters = self._parameters(wanted, guarantee)
-        events = self._prepared(wanted.schema, parameters, None).events
-        adjacency = wanted.request.adjacency
-        return self.act(self, wanted, guarantee, parameters, tuple(under(event, adjacency) for event in events))
+        return self.act(self, wanted, guarantee, self._parameters(wanted, guarantee))
+
+    def events_of(self, act: Act) -> tuple[Event | Repeated, ...]:
+        adjacency = act.guarantee.adjacency
+        assert adjacency is not None
+        events = self._prepared(Schema.from_toml(act.parameters["schema"]), act.parameters, None).events
+        return tuple(under(event, adjacency) for event in events)
 
     def perform(self, act: Act, table: pa.Table, identifiers: Sequence[Any], random_state: int | None) -> Performed:
         declared, target = Schema.from_toml(act.parameters["schema"]), act.parameters["target"]

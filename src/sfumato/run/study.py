@@ -31,12 +31,12 @@ from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
 from sfumato.network.stores.store import StoredRows
 from sfumato.plan.act import ActKey
-from sfumato.plan.derive import derive
 from sfumato.plan.plan import Plan, Planned
 from sfumato.plan.request import requests_of
 from sfumato.plan.shared_act import sharing_of
 from sfumato.run.accounts import Grant, sources_of
 from sfumato.run.charges import check_balance, reserve_plan
+from sfumato.run.derived import derive_plan
 from sfumato.run.engine.engine import Engine
 from sfumato.run.held_tables import all_tables, check_sizes
 from sfumato.run.history import check_order, check_turn
@@ -207,7 +207,7 @@ def _check_derived(plan: Plan, network: Network) -> None:
 
     Also of one that was planned a moment ago: what it holds can be changed in its place (tests/run/test_once.py).
     """
-    false = [finding for finding in derive(plan, network) if not finding.ok]
+    false = [finding for finding in derive_plan(plan, network) if not finding.ok]
     if false:
         raise PlanError(
             f"The plan does not follow from its study ({false[0].field}: {false[0].sentence}) Make it again with "
