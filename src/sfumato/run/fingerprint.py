@@ -50,7 +50,7 @@ _ABSENT = ("na", "n/a", "nan", "nat", "null", "none", "<na>")
 _MANY = 1 << 17
 
 
-class _Reading(NamedTuple):
+class _TextReading(NamedTuple):
     """How cells of text are understood: SQL for the number that one is, and for its letters where it is none."""
 
     number: Callable[[str], str]
@@ -58,12 +58,12 @@ class _Reading(NamedTuple):
 
 
 #: A column of truth values is written t and f by PostgreSQL, true and false by others; one text has several Unicodes.
-_NOW = _Reading(
+_NOW = _TextReading(
     lambda text: f"coalesce(TRY_CAST({text} AS DOUBLE), {text_as_truth(text)}::DOUBLE)",
     lambda text: f"nfc_normalize(lower(nfc_normalize({text})))",  # İ is one letter below, I with a dot is two
 )
 #: As ledgers of earlier versions hold it: only the words true and false were numbers.
-_BEFORE = _Reading(text_as_number, lambda text: f"lower({text})")
+_BEFORE = _TextReading(text_as_number, lambda text: f"lower({text})")
 
 
 def fingerprint(table: Any) -> str:
@@ -90,7 +90,7 @@ def fingerprints(table: Any) -> tuple[str, ...]:
         return tuple(dict.fromkeys(_by_rows(room, kinds, number, reading) for reading in readings))
 
 
-def _by_rows(room: TableRoom, kinds: Mapping[str, str], number: int, reading: _Reading) -> str:
+def _by_rows(room: TableRoom, kinds: Mapping[str, str], number: int, reading: _TextReading) -> str:
     columns = _without_numbering(room, kinds, number, reading)
     shown = [part for place, name in enumerate(columns) for part in _shown(place, name, kinds[name], reading)]
     rows, lanes = 0, np.zeros(2, dtype=np.uint64)
@@ -101,7 +101,7 @@ def _by_rows(room: TableRoom, kinds: Mapping[str, str], number: int, reading: _R
     return bag_text(rows, lanes)
 
 
-def _without_numbering(room: TableRoom, kinds: Mapping[str, str], rows: int, reading: _Reading) -> list[str]:
+def _without_numbering(room: TableRoom, kinds: Mapping[str, str], rows: int, reading: _TextReading) -> list[str]:
     """The columns but those in which every number from 0 or from 1 on stands once, as copies are numbered."""
     numbers = {name: _plain(_shown(0, name, kind, reading)[0]) for name, kind in kinds.items()}
     facts = [f"[count(DISTINCT {one})::DOUBLE, min({one}), max({one})]" for one in numbers.values()]
@@ -115,7 +115,7 @@ def _plain(shown: str) -> str:
     return shown.rsplit(" AS ", 1)[0]
 
 
-def _by_columns(room: TableRoom, kinds: Mapping[str, str], readings: Sequence[_Reading]) -> tuple[str, ...]:
+def _by_columns(room: TableRoom, kinds: Mapping[str, str], readings: Sequence[_TextReading]) -> tuple[str, ...]:
     """The same for two large tables whose columns hold the same numbers and texts, in whatever order."""
     numbers = {name: _as_double(name, kind) for name, kind in kinds.items() if plain_type(kind) in NUMBERS}
     (rows, *added) = _added(room, list(numbers.values()))
@@ -149,7 +149,7 @@ def _added(room: TableRoom, numbers: Sequence[str]) -> list[Any]:
     return list(room.run(f"SELECT {', '.join(['count(*)', *sums])} FROM {room.names[_NAME]}")[0])
 
 
-def _of_texts(room: TableRoom, name: str, kind: str, rows: int, readings: Sequence[_Reading]) -> list[str]:
+def _of_texts(room: TableRoom, name: str, kind: str, rows: int, readings: Sequence[_TextReading]) -> list[str]:
     """The summary of a column of texts by each reading: every text that occurs is read once."""
     shown = [part for place, one in enumerate(readings) for part in _shown(place, "cell", kind, one)]
     each = f"SELECT {sql_name(name)} AS cell, count(*) AS n FROM {room.names[_NAME]} GROUP BY 1"
@@ -200,7 +200,7 @@ def _summary(count: float, total: float | None, size: float | None, letters: int
     return f"{count:.0f} {scale:.7e} {round(share, 7) + 0.0:.7f} {letters:016x}"
 
 
-def _shown(place: int, name: str, kind: str, reading: _Reading) -> tuple[str, str]:
+def _shown(place: int, name: str, kind: str, reading: _TextReading) -> tuple[str, str]:
     """SQL for a cell as a number, and as text where it is none."""
     cell, plain = sql_name(name), plain_type(kind)
     if plain in NUMBERS:
