@@ -80,6 +80,7 @@ def test_the_interval_holds_what_everybody_has(seed):
     check(seed)
 
 
+@pytest.mark.slow
 def test_places_in_the_place_of_what_was_read_there_are_found(monkeypatch):
     """Planted: intervals that end at the places themselves, as they did."""
     monkeypatch.setattr(

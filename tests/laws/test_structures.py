@@ -155,7 +155,7 @@ def by_hand(study: Drawn, question: str, rows: list[dict]) -> list[float] | floa
 
 
 @pytest.mark.parametrize("seed", range(60))
-@pytest.mark.by_day(12)
+@pytest.mark.by_day(7)
 def test_everybody_adds_what_her_own_clauses_say(seed):
     study, tables = drawn(seed), people(seed)
     asked = [*((one, rows_of(tables)) for one in QUESTIONS), *((one, visits_of(tables)) for one in ROW_QUESTIONS)]
@@ -169,7 +169,7 @@ def test_everybody_adds_what_her_own_clauses_say(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-@pytest.mark.by_day(6)
+@pytest.mark.by_day(4)
 def test_nobody_moves_a_number_further_than_the_question_says(seed):
     study, rng = drawn(seed), random.Random(seed)
     tables, others = people(seed, 6), people(seed + 1000, 6)

@@ -272,14 +272,14 @@ def test_an_interrupted_run_is_paid_once_and_can_be_finished(tmp_path, monkeypat
     assert ledger.balance("people", "patient").reserved is None
 
 
-def test_a_table_drawn_with_other_noise_than_planned_is_caught(tmp_path):
+def test_a_table_planned_with_other_noise_than_is_drawn_is_caught(tmp_path):
     plan = plan_of("dp(4, 0.000001)", NUMBERS)
     (act,) = plan.acts
     wider = {**act.parameters, "epsilon": 0.9 * act.parameters["epsilon"]}
     if "deviation" in wider:
         wider["deviation"] = 0.9 * wider["deviation"]
     changed = dataclasses.replace(plan, acts=(dataclasses.replace(act, parameters=wider),))
-    with pytest.raises(UnprovedError, match="not what was planned"):
+    with pytest.raises(PlanError, match="does not follow from its study"):
         run(changed, tmp_path)
 
 
