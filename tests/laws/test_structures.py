@@ -18,6 +18,7 @@ import pytest
 from sfumato.errors import SfumatoError
 from sfumato.lang import load
 from sfumato.network import Network
+from sfumato.network.observations import check_observations
 from sfumato.run.planning import make_plan
 from sfumato.run.study import run_plan
 
@@ -322,3 +323,25 @@ def test_listed_numbers_of_some_and_any_numbers_of_others_need_cut_points(classe
     for sums_only in (False, True):
         found = network.evaluate(tables, sums_only=sums_only).aggregates["n"].vector
         assert found == pytest.approx([len(high) - sum(high), sum(high)], rel=1e-6)
+
+
+SEEN = """
+source(t, 't.csv'). column(t, id, p(P)). rows_per_person(t, 1). missing(t, never).
+column(t, x, x(P)). random(x(P)) :- p(P). range(x(P), 0, 10).
+source(m, 'm.csv'). public(m). column(m, id, p(P)). column(m, cls, cls(C)). relation(m, in(P, C)). missing(m, never).
+random(k(P)) :- in(P, C). dataset(d, domain(P, p(P))).
+"""
+CLASSES = pd.DataFrame({"id": [str(place) for place in range(6)], "cls": ["a", "b"] * 3})
+
+
+@pytest.mark.parametrize("private", ["a", "b"])
+def test_what_somebody_knows_exactly_is_found_in_every_structure(private):
+    """k(P) is the private value in one class and a constant in the other, whichever comes first."""
+    other = "b" if private == "a" else "a"
+    study = SEEN + (
+        f"depends(k(P), [x(P)], x(P)) :- in(P, {private}). depends(k(P), [], 3) :- in(P, {other}).\n"
+        "privacy_requirement(o(nurse), d, dp(1)). sum(n, x(P), p(P)). publish(s, n, o(nurse)).\n"
+        "observe(nurse, k(P)) :- p(P).\n"
+    )
+    network = Network.from_spec(load(study), {"m": CLASSES})
+    assert [one.variable for one in check_observations(network, {"m": CLASSES})] == ["k(P)"]

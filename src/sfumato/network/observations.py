@@ -115,13 +115,13 @@ def _is_given(node: Node) -> bool:
 
 
 def touched(network: Network, dataset: str) -> frozenset[str]:
-    """What any individual of the dataset can move."""
+    """What any individual of the dataset can move, in whichever public structure a variable rests on private data."""
     groups = (group.nodes for group in network.groups if group.dataset == dataset)
     own = {node.name for node in chain(*groups) if _is_given(node)}
     own |= {node.name for node in network.aggregates if node.dataset == dataset}
-    for node in network.nodes:  # parents come before children
-        if own.intersection(node.parents) and not is_read(node):
-            own.add(node.name)
+    rest = [form for node in network.nodes for form in (*network.variants(node.name), node) if not is_read(form)]
+    while moved := {node.name for node in rest if own.intersection(node.parents)} - own:
+        own |= moved
     return frozenset(own)
 
 

@@ -302,16 +302,16 @@ class _Reader:
         waiting, met = [parent for node in own for parent in node.inputs], {name}
         while waiting:
             current = waiting.pop()
-            node = nodes.get(current)
-            if node is None or current in met:
+            if current not in nodes or current in met:
                 continue
             met.add(current)
-            if isinstance(node, AggregateNode) or (node.reads_data and not node.of_individual):
+            forms = self.network.variants(current) or (nodes[current],)
+            if any(isinstance(one, AggregateNode) or (one.reads_data and not one.of_individual) for one in forms):
                 raise self.wrong(
                     f"uses {name}, which rests on {current}, and that is not one individual's own",
                     "Use variables computed from the individual's own values and public facts.",
                 )
-            waiting += node.inputs
+            waiting += [parent for one in forms if isinstance(one, Node) for parent in one.inputs]
 
 
 def _one_row(name: str, node: Node) -> tuple[str, str]:
