@@ -331,7 +331,7 @@ column(t, x, x(P)). random(x(P)) :- p(P). range(x(P), 0, 10).
 source(m, 'm.csv'). public(m). column(m, id, p(P)). column(m, cls, cls(C)). relation(m, in(P, C)). missing(m, never).
 random(k(P)) :- in(P, C). dataset(d, domain(P, p(P))).
 """
-CLASSES = pd.DataFrame({"id": [str(place) for place in range(6)], "cls": ["a", "b"] * 3})
+SIX_PEOPLE = pd.DataFrame({"id": [str(place) for place in range(6)], "cls": ["a", "b"] * 3})
 
 
 @pytest.mark.parametrize("private", ["a", "b"])
@@ -343,5 +343,5 @@ def test_what_somebody_knows_exactly_is_found_in_every_structure(private):
         "privacy_requirement(o(nurse), d, dp(1)). sum(n, x(P), p(P)). publish(s, n, o(nurse)).\n"
         "observe(nurse, k(P)) :- p(P).\n"
     )
-    network = Network.from_spec(load(study), {"m": CLASSES})
-    assert [one.variable for one in check_observations(network, {"m": CLASSES})] == ["k(P)"]
+    network = Network.from_spec(load(study), {"m": SIX_PEOPLE})
+    assert [one.variable for one in check_observations(network, {"m": SIX_PEOPLE})] == ["k(P)"]
