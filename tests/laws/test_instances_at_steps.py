@@ -114,3 +114,12 @@ def test_a_name_of_a_public_row_is_found_when_it_is_planned():
     assert [one.name for one in make_plan(load(text, at=1), wards).publications] == ["pm(a)"]
     with pytest.raises(PlanError, match=r"pm\(z\)"):
         make_plan(load(text, at=2), wards)
+
+
+@pytest.mark.parametrize("first", ["step(1, publish(pm(a))).", "step(1, publish(pm(X)))."])
+def test_a_name_may_come_from_any_clause_and_any_step(first):
+    """One clause gives pm(all), another the groups; a step that names a whole clause leaves nothing out."""
+    text = HEAD + ONE + MEANS + "mean(k, x(P), p(P)). publish(pm(all), k, o(pub)).\n" + first
+    text += " step(1, publish(pm(all))). step(2, publish(pm(X))).\n"
+    _, problems = examine(text)
+    assert [str(one) for one in problems] == []

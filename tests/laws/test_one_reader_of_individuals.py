@@ -177,3 +177,19 @@ def test_who_shares_a_draw_is_shown_the_same_rows(seed, tmp_path):
         for same in release.published:
             if one.name == same.name and seen[one.observer] == seen[same.observer]:
                 assert one.values == same.values
+
+
+@pytest.mark.parametrize("shown", VALUES[1:])
+@pytest.mark.parametrize("both", [False, True])
+def test_what_one_observer_knows_another_one_is_shown_with_noise(shown, both):
+    """Who sees y and knows x is planned apart from who sees y and x: nobody's noise is left out."""
+    lines = ["privacy_requirement(o(a), d, gdp(1)). privacy_requirement(o(b), d, gdp(1)). observe(a, y(P)) :- p(P)."]
+    lines += [f"publish(first, {shown}, o({who})) :- p(P)." for who in ("a", "b")[: 1 + both]]
+    second = "publish(second, y(P), o(b)) :- p(P)."
+    plan = make_plan("\n".join([HEAD, *lines, second]), sizes={"d": 300})
+    alone = make_plan("\n".join([HEAD, "privacy_requirement(o(b), d, gdp(1)).", *lines[2:], second]), sizes={"d": 300})
+    noise, least = (
+        [draw.scale for draw in one.draws if "b" in draw.observers and draw.node == "y(P)"] for one in (plan, alone)
+    )
+    assert noise
+    assert min(noise) >= 0.99 * min(least)

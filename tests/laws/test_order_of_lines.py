@@ -143,3 +143,17 @@ def test_the_members_of_a_group_are_individuals():
     study = GROUPS.replace("column(homes, person, person(P)).", "column(homes, age, age(P)).")
     assert planned(lines_of(study), TABLES) == "refused"
     assert planned(lines_of(GROUPS.replace("at_most(6)", "at_most(5)")), TABLES) == "refused"
+
+
+def test_a_group_is_counted_by_who_is_in_it_wherever_that_is_said():
+    """The group first in the relation, groups that are a dataset too, and members that two tables name."""
+    first = GROUPS.replace("lives_in(P, H)", "holds(H, P)")
+    also = GROUPS + "dataset(houses, domain(H, home(H))).\n"
+    for study in (first, also):
+        assert planned(lines_of(study), TABLES) != "refused"
+        assert planned(lines_of(study.replace("at_most(6)", "at_most(5)")), TABLES) == "refused"
+    second = "source(more, 'm.csv'). public(more). column(more, person, person(P)). column(more, home, home(H)).\n"
+    second = GROUPS + second + "relation(more, lives_in(P, H)).\n"
+    tables = TABLES | {"more": pd.DataFrame({"person": ["x", "y"], "home": ["a", "b"]})}
+    assert planned(lines_of(second), tables) == "refused"  # seven in one home
+    assert planned(lines_of(second.replace("at_most(6)", "at_most(7)")), tables) != "refused"

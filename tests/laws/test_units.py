@@ -24,6 +24,11 @@ HEAD = "source(t, 't.parquet'). column(t, id, p(P)). rows_per_person(t, 1). miss
 )
 
 
+#: What counts of several rows of a person; of those that are added up the rows of each part would be others.
+ADDED_UP = ("rows_per_person(t, 2)", "rows_per_person(t, 3, last(day))")
+RULES = ("rows_per_person(t, 1)", "rows_per_person(t, 1, last(day))", "each_person(t, mean)", *ADDED_UP)
+
+
 def divided(parts: dict[str, list[str]], budgets: dict[str, str], reads: dict[str, list[str]] | None = None) -> str:
     """A study whose datasets hold these variables; each publishes the sum of what it reads, its own unless said."""
     text = HEAD
@@ -79,15 +84,19 @@ def test_a_change_of_one_part_moves_what_its_promise_pays_for(seed):
     assert plan.cost("p").mu == pytest.approx(math.hypot(0.5, 0.2), rel=1e-6)  # a whole person: never the larger alone
 
 
-@pytest.mark.parametrize("rule", ["rows_per_person(t, 1)", "rows_per_person(t, 1, last(day))", "each_person(t, mean)"])
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))])
 def test_which_rows_are_used_for_a_part_does_not_hang_on_another(seed, rule):
-    """Several rows of everybody, of which one counts: another age does not choose another income."""
+    """Several rows of everybody, of which some count: another age does not choose another income, or it is refused."""
     chance = np.random.default_rng(seed)
     order = list(chance.permutation(NAMES))
     cut = int(chance.integers(1, 4))
     parts = {"first": order[:cut], "second": order[cut:]}
     text = divided(parts, {"first": "gdp(0.5)", "second": "gdp(0.2)"}).replace("rows_per_person(t, 1)", rule)
+    if rule in ADDED_UP:
+        with pytest.raises(PlanError, match="rows of a person count, holds cells"):
+            make_plan(text)
+        return
     network, data = make_plan(text, sizes={"p": 5}).network, rows(chance, of_each=int(chance.integers(2, 5)))
     before = sums(network, data)
     for part, names in parts.items():
@@ -96,20 +105,22 @@ def test_which_rows_are_used_for_a_part_does_not_hang_on_another(seed, rule):
             assert {name for name in before if before[name] != after[name]} <= {f"s_{part}"}
 
 
-def test_a_column_with_cells_of_two_parts_is_refused():
-    text = (
-        "source(t, 't.parquet'). column(t, id, p(P)). column(t, test, test(T)). column(t, value, lab(P, T)).\n"
-        "test(na). test(k). rows_per_person(t, 4). missing(t, never). random(lab(P, T)) :- p(P), test(T).\n"
-        "range(lab(P, T), 0, 10).\n"
-    )
+def salts(columns: str) -> str:
+    """Two kinds of test, each of which is a part."""
+    text = f"source(t, 't.parquet'). column(t, id, p(P)). {columns} test(na). test(k).\n"
+    text += "missing(t, never). random(lab(P, T)) :- p(P), test(T). range(lab(P, T), 0, 10).\n"
     for part, name in (("salts", "na"), ("others", "k")):
         text += f"dataset({part}, domain(P, p(P))). dataset_instance({part}, P) :- p(P).\n"
-        text += (
-            f"instance_rv({part}, P, lab(P, {name})) :- p(P). privacy_requirement({part}(public), {part}, gdp(1)).\n"
-        )
+        text += f"instance_rv({part}, P, lab(P, {name})) :- p(P).\n"
+        text += f"privacy_requirement({part}(public), {part}, gdp(1)).\n"
         text += f"sum(s_{part}, lab(P, {name}), p(P)). publish(out_{part}, s_{part}, {part}(public)).\n"
-    with pytest.raises(PlanError, match="holds cells of"):
-        make_plan(text)
+    return text
+
+
+def test_a_column_with_cells_of_two_parts_is_refused():
+    with pytest.raises(PlanError, match="The column value of t holds cells of"):
+        make_plan(salts("column(t, test, test(T)). column(t, value, lab(P, T)). rows_per_person(t, 4)."))
+    make_plan(salts("column(t, sodium, lab(P, na)). column(t, kalium, lab(P, k)). rows_per_person(t, 1)."))
 
 
 @pytest.mark.paper("002", "§3.3.2, budgets", "lang/divisions.py")

@@ -25,12 +25,16 @@ def check_step_names(spec: Spec, derivation: Derivation, left_open: Callable[[Cl
     """Every clause of which steps name instances; `left_open` says whether it waits for rows of public tables."""
     if spec.step is not None:  # then the clauses are the instances that are named
         return
+    said = [(one.clause, name_in(one.head)) for one in derivation.of("publish/3", "dp_rv/2")]
+    unsure: set[int] = set()  # steps that rows of public tables may give a name to
     for clause in spec.clauses:
         steps = [step for step in spec.steps if has_instances_at(clause, step)]
-        if steps and not left_open(clause):
-            names = [name_in(one.head) for one in derivation.of("publish/3", "dp_rv/2") if one.clause == clause]
-            yield from _unknown(steps, names)
-            yield from _left_out(clause, steps, names)
+        if left_open(clause):
+            unsure.update(map(id, steps))
+        elif steps:
+            yield from _left_out(clause, spec.steps, [name for own, name in said if own == clause])
+    named = [step for step in spec.steps if any(has_instances_at(clause, step) for clause in spec.clauses)]
+    yield from _unknown([step for step in named if id(step) not in unsure], [name for _, name in said])
 
 
 def _covers(step: Step, name: Term) -> bool:
@@ -44,7 +48,7 @@ def _unknown(steps: Sequence[Step], names: Sequence[Term]) -> Iterator[Problem]:
             yield Problem(
                 "error",
                 "step",
-                f"step {step.number} publishes {wanted}, and the clause that could be meant gives no such instance",
+                f"step {step.number} publishes {wanted}, and no clause that could be meant gives such an instance",
                 step.position or Position("study", 1, 1),
                 nearest=nearest(wanted, list(map(show, names))),
                 way_out="Name one of its instances, or correct the conditions of the clause.",

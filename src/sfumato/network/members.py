@@ -11,11 +11,12 @@ number of households.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from sfumato.lang.reader import goals
-from sfumato.lang.spec import Column, Relation, Spec
-from sfumato.lang.term import Term, indicator, show, variables, walk
+from sfumato.lang.spec import Relation, Spec
+from sfumato.lang.term import indicator, variables, walk
 from sfumato.network.expression import sql_name
 from sfumato.network.refusal import refusal
 from sfumato.network.tables import TableRoom, layout_of, name_text
@@ -40,55 +41,60 @@ def _asked(spec: Spec) -> set[str]:
 
 
 def check_members(room: TableRoom, spec: Spec) -> None:
-    """No public table shows a larger group than the study says there is."""
+    """No public tables show a larger group than the study says there is, whichever of them show a part of it."""
     for one in spec.correlations:
-        for relation in spec.relations if one.kind == "group" and one.goal is not None else ():
-            if one.goal is not None and indicator(relation.atom) == indicator(one.goal):
-                shown, said = largest_group(_pairs(room, spec, relation), _is_network(spec, relation)), int(one.bound)
-                if shown > said:
-                    raise refusal(
-                        one.position,
-                        f"{relation.table} is public and shows {shown} who belong together, more than at_most({said}).",
-                        f"Write at_most({shown}), or correct the table.",
-                    )
+        if one.kind != "group" or one.goal is None:
+            continue
+        relations = [each for each in spec.relations if indicator(each.atom) == indicator(one.goal)]
+        people = {indicator(goal) for goal in goals(spec.dataset(one.dataset).goal)}
+        ends = [_ends(spec, relation, people) for relation in relations]
+        pairs = {pair for own in ends for pair in _pairs(room, own)}
+        shown, said = largest_group(pairs, any(own.network for own in ends)), int(one.bound)
+        if shown > said:
+            tables = " and ".join(dict.fromkeys(own.table for own in ends))
+            raise refusal(
+                one.position,
+                f"{tables} {'is' if len(ends) == 1 else 'are'} public and {'shows' if len(ends) == 1 else 'show'} "
+                f"{shown} who belong together, more than at_most({said}).",
+                f"Write at_most({shown}), or correct the table.",
+            )
 
 
-def _is_network(spec: Spec, relation: Relation) -> bool:
-    """Whether both ends are individuals: then groups are what is connected."""
+@dataclass(frozen=True)
+class _Ends:
+    """The columns of a relation: who, and of which group or with whom; `network` where both ends are individuals."""
+
+    table: str
+    who: str
+    where: str
+    network: bool
+
+
+def _ends(spec: Spec, relation: Relation, people: Collection[str]) -> _Ends:
+    """The individual's column first, wherever the relation has it: groups are counted by who is in them."""
     layout = layout_of(spec, relation.table)
-    return sum(_is_individual(spec, layout.bound(variable.name)) for variable in variables(relation.atom)) > 1
-
-
-def _individuals(spec: Spec) -> list[Term]:
-    """What says of somebody that they are an individual of a dataset."""
-    return [goal for dataset in spec.datasets for goal in goals(dataset.goal)]
-
-
-def _is_individual(spec: Spec, column: Column | None) -> bool:
-    return column is not None and indicator(column.atom) in {indicator(goal) for goal in _individuals(spec)}
-
-
-def _pairs(room: TableRoom, spec: Spec, relation: Relation) -> Iterable[tuple[str, str]]:
-    layout = layout_of(spec, relation.table)
-    columns = [layout.bound(variable.name) for variable in variables(relation.atom)]
-    if len(columns) != 2 or None in columns:
+    columns = [found for each in variables(relation.atom) if (found := layout.bound(each.name)) is not None]
+    if len(columns) != 2:
         raise refusal(
             relation.position,
             f"{relation.atom} must relate two identities of {relation.table}.",
             f"Declare column({relation.table}, Name, kind(X)) for both of its variables.",
         )
-    if not any(_is_individual(spec, column) for column in columns):
+    first, second = sorted(columns, key=lambda column: indicator(column.atom) not in people)
+    if indicator(first.atom) not in people:
         raise refusal(
             relation.position,
             f"{relation.atom} must say who belongs together, and no column of {relation.table} that it names does.",
-            f"Declare column({relation.table}, Name, {show(_individuals(spec)[0])}).",
+            f"Declare column({relation.table}, Name, {min(people).split('/')[0]}(P)) for one of its variables.",
         )
-    names = [column.name for column in columns if column is not None]
-    kinds = room.types(relation.table, names)
-    first, second = (name_text(kinds[name], sql_name(name)) for name in names)
+    return _Ends(relation.table, first.name, second.name, indicator(second.atom) in people)
+
+
+def _pairs(room: TableRoom, ends: _Ends) -> Iterable[tuple[str, str]]:
+    kinds = room.types(ends.table, [ends.who, ends.where])
+    who, where = (name_text(kinds[name], sql_name(name)) for name in (ends.who, ends.where))
     found = room.run(
-        f"SELECT DISTINCT {first} AS a, {second} AS b FROM {room.names[relation.table]} "
-        "WHERE a IS NOT NULL AND b IS NOT NULL"
+        f"SELECT DISTINCT {who} AS a, {where} AS b FROM {room.names[ends.table]} WHERE a IS NOT NULL AND b IS NOT NULL"
     )
     return [(str(one), str(other)) for one, other in found]
 

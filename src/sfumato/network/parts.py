@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sfumato.errors import PlanError
+from sfumato.lang.spec import Column
 from sfumato.network.network import Network, Node
 
 __all__ = ["RowShare", "column_parts", "row_shares"]
@@ -31,20 +32,34 @@ class RowShare:
 def column_parts(network: Network, table: str) -> dict[str, str]:
     """The part that each column of `table` belongs to, for those that belong to one.
 
-    A column of several parts (a value for each kind of test) is refused: its rows cannot be chosen without it.
+    Refused are a column of several parts (a value for each kind of test), for its rows cannot be chosen without it, and
+    cells of several parts in a table of which several rows of a person are added up: which rows these are would be
+    chosen by the cells of all parts.
     """
     divided = {part.name for part in network.spec.divisions if not part.condition}
-    listed = {(cell.partition("(")[0], part) for part, cell in network.instances if part in divided}
     found: dict[str, str] = {}
-    for column in network.spec.columns:
-        for functor, part in sorted(listed) if column.table == table else ():
-            if functor == column.atom.functor and found.setdefault(column.name, part) != part:
-                raise PlanError(
-                    f"The column {column.name} of {table} holds cells of {found[column.name]} and of {part}: which of "
-                    "a person's rows are used would tell one by the other. Put them into two columns or two tables, "
-                    "or use one dataset for both. Nothing was planned and nothing was spent."
-                )
+    for part, cell in network.instances if divided else ():
+        for column in _columns_of(network, cell) if part in divided else ():
+            if column.table == table and found.setdefault(column.name, part) != part:
+                raise _refused(f"The column {column.name} of {table} holds cells", found[column.name], part)
+    limit = next((one for one in network.spec.row_limits if one.table == table), None)
+    if limit is not None and limit.maximum > 1 and len(parts := sorted(set(found.values()))) > 1:
+        raise _refused(f"The table {table}, of which {limit.maximum} rows of a person count, holds cells", *parts[:2])
     return found
+
+
+def _columns_of(network: Network, cell: str) -> list[Column]:
+    """Where a cell is read; of one that nothing asks for, wherever it may be."""
+    read = [node.source for node in network.variants(cell) if node.source is not None]
+    return read or [one for one in network.spec.columns if one.atom.functor == cell.partition("(")[0]]
+
+
+def _refused(what: str, one: str, other: str) -> PlanError:
+    return PlanError(
+        f"{what} of {one} and of {other}: which of a person's rows are used would tell one by the other. Put them into "
+        "tables of their own, use one row of each person (rows_per_person(…, 1)) with a column for each, or use one "
+        "dataset for both. Nothing was planned and nothing was spent."
+    )
 
 
 def row_shares(network: Network, table: str, nodes: Iterable[Node]) -> list[RowShare]:

@@ -439,7 +439,8 @@ class Settling:
 
     def _template(self, index: int, seen: Mapping[str, float], observer: str) -> Template | None:
         group = self.network.groups[index]
-        key = (index, (*seen, *sorted(group.known_to(observer))))
+        # Who sees y and knows x has another template than who sees y and x.
+        key = (index, (tuple(seen), tuple(sorted(group.known_to(observer)))))
         if key not in self.templates:
             self.templates[key] = template_of(self.network, group, seen, observer)
         return self.templates[key]
