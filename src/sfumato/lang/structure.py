@@ -227,7 +227,7 @@ def _patterns(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:
         of_table = isinstance(one, Missing) and one.of_table
         if name in random or (of_table and one.atom_pattern.functor in tables):
             continue
-        if of_table and tables:
+        if isinstance(one, Missing) and one.of_table and tables:
             yield _unknown_table_of_cells(one, tables, random, text)
         else:
             yield _problem(

@@ -72,7 +72,9 @@ def _absent(network: Network, table: str, tables: Mapping[str, Any]) -> Iterator
         )
         return
     known = _names(tables[table])
-    for column in _read_columns(network, table) if known is not None else ():
+    if known is None:
+        return
+    for column in _read_columns(network, table):
         if column not in known:
             yield f"The table {table} has no column {column}{nearest(column, known)}, which the study declares."
 

@@ -367,7 +367,7 @@ def _cheapest(
     sharing: Sharing | None,
 ) -> Settled:
     found, refusals = [], []
-    templates: dict[tuple[int, tuple[str, ...]], Template | None] = {}
+    templates: dict[tuple[int, tuple[str, ...], tuple[str, ...]], Template | None] = {}
     for noise in _noises(requests, sharing):
         try:
             found.append(Settling(network, dataset, requests, noise, size, sizes, {}, templates, sharing).settle())

@@ -71,8 +71,8 @@ class Settling:
     sizes: Mapping[str, float]
     #: By what budgets of μ², and the squares of those of ε, are multiplied, for observers who have to share them.
     scales: Mapping[str, float] = field(default_factory=dict)
-    #: One individual's part by group and what is seen of it; the same for every kind of noise.
-    templates: dict[tuple[int, tuple[str, ...]], Template | None] = field(
+    #: One individual's part by group, what is seen of it and what is known; the same for every kind of noise.
+    templates: dict[tuple[int, tuple[str, ...], tuple[str, ...]], Template | None] = field(
         default_factory=dict, repr=False, compare=False
     )
     #: How several institutions draw the noise; None for one party that sees all rows.
@@ -440,7 +440,7 @@ class Settling:
     def _template(self, index: int, seen: Mapping[str, float], observer: str) -> Template | None:
         group = self.network.groups[index]
         # Who sees y and knows x has another template than who sees y and x.
-        key = (index, (tuple(seen), tuple(sorted(group.known_to(observer)))))
+        key = (index, tuple(seen), tuple(sorted(group.known_to(observer))))
         if key not in self.templates:
             self.templates[key] = template_of(self.network, group, seen, observer)
         return self.templates[key]
