@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from sfumato.core import Categories
@@ -105,6 +105,7 @@ def test_a_choice_that_is_never_made_has_no_slope():
 
 @settings(deadline=None, max_examples=60)
 @given(expressions, st.lists(points, min_size=1, max_size=5))
+@example(Call("negate", (Constant(-0.0),)), [{"x": 0.0, "y": 1.0, "z": 0.0}])
 def test_sql_gives_the_same_numbers(expression, rows):
     columns = {name: np.array([row[name] for row in rows]) for name in RANGES}
     expected = np.broadcast_to(expression.evaluate(columns), len(rows))

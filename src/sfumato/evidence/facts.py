@@ -22,6 +22,7 @@ from sfumato.evidence.files import published_files
 from sfumato.evidence.folder_state import FolderState, folder_state
 from sfumato.evidence.odds import Odds, odds_of, one_in
 from sfumato.evidence.took_part import TookPart, as_drawn, took_part
+from sfumato.lang.spec import EVERYONE
 from sfumato.plan.about import decided_of, title_of, weak_promises
 from sfumato.plan.plan import Plan, Planned, Promise
 from sfumato.plan.told import Told
@@ -198,7 +199,8 @@ def promise_facts(plan: Plan, promise: Promise, beside: Beside) -> PromiseFacts:
     """One promise of a plan."""
     adjacency = promise.asked.adjacency
     epsilon, delta = promise.asked.stated
-    covered = [planned for planned in plan.publications if planned.observer in promise.observers]
+    # What everyone is shown each observer sees too, and the promise counts it.
+    covered = [planned for planned in plan.publications if planned.observer in (*promise.observers, EVERYONE)]
     return PromiseFacts(
         promise.observers,
         promise.dataset,

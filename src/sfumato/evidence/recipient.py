@@ -118,8 +118,8 @@ def _law_of_own(plan: Plan, planned: Planned, seen: Seen, own: list[Drawn]) -> S
         return StatedLaw("correlated")
     deviation = deviation_of(own) or 0.0
     if own[0].group is None:
-        question = plan.questions[seen.node]
-        return StatedLaw("said", question.law_words(_noise(own), deviation, seen.standard_error))
+        question, pure = plan.questions[seen.node], draw_law(own[0].law).pure
+        return StatedLaw("said", question.law_words(_noise(own), deviation, seen.standard_error, pure))
     if set(planned.cut) <= {one.node for one in planned.seen}:
         return StatedLaw("row", noise=_noise(own), deviation=digits(deviation))
     return StatedLaw("computed")

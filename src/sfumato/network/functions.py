@@ -224,7 +224,7 @@ FUNCTIONS: dict[str, Function] = {
     for function in (
         Function("+", 2, 2, _sum, _sum, lambda b: (_ONE, _ONE), _infix("+")),
         Function("-", 2, 2, lambda v: v[0] - v[1], lambda b: b[0] - b[1], lambda b: (_ONE, -_ONE), _infix("-")),
-        Function("negate", 1, 1, lambda v: -v[0], lambda b: -b[0], lambda b: (-_ONE,), lambda s: f"(-{s[0]})"),
+        Function("negate", 1, 1, lambda v: -v[0], lambda b: -b[0], lambda b: (-_ONE,), lambda s: f"(-({s[0]}))"),
         Function("*", 2, 2, lambda v: v[0] * v[1], lambda b: b[0] * b[1], lambda b: (b[1], b[0]), _infix("*")),
         Function(
             "/",

@@ -61,8 +61,8 @@ class Histogram(Question):
     def error(self, variance: float, size: float, pure: bool = False) -> float:
         return counted_error(variance, self.dimension, self.has_public_count)
 
-    def law_words(self, noise: str, drawn: float, error: float) -> str:
-        return counted_words(noise, drawn, error) or super().law_words(noise, drawn, error)
+    def law_words(self, noise: str, drawn: float, error: float, pure: bool = False) -> str:
+        return counted_words(noise, drawn, error) or super().law_words(noise, drawn, error, pure)
 
     @property
     def counts_cells(self) -> bool:

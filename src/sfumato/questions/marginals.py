@@ -243,7 +243,7 @@ class Marginals(Question):
         listed = ", ".join(axis.words for axis in self.axes)
         return f"the number of {self.counted} in every cell of all tables of {self.whole} of these variables: {listed}"
 
-    def law_words(self, noise: str, drawn: float, error: float) -> str:
+    def law_words(self, noise: str, drawn: float, error: float, pure: bool = False) -> str:
         public = f" and with the public number of {self.counted}" if self.has_public_count else ""
         where = "tables that were then made consistent" if "aplace" in noise else "their residuals"
         return (

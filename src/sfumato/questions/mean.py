@@ -187,7 +187,7 @@ class Mean(Question):
     def words(self) -> str:
         return f"the mean of {self.values[0]} over {self.counted}{self.each}"
 
-    def law_words(self, noise: str, drawn: float, error: float) -> str:
+    def law_words(self, noise: str, drawn: float, error: float, pure: bool = False) -> str:
         wide = f"{noise} noise of standard deviation {drawn:.4g} was added to the sum"
         if self._public:
             return (
@@ -195,7 +195,7 @@ class Mean(Question):
                 "that standard deviation over the number. The mean was put back into its public range."
             )
         return (
-            f"{wide} and to the count, then divided: a ratio. Its error follows from the drawn count, and its interval "
-            "from both by test inversion (Fieller); where the count cannot be told from 0 the interval is the whole "
-            "range. The mean was put back into its public range."
+            f"{wide} and of {drawn / self.unit(pure):.4g} to the count, then divided: a ratio. Its error follows from "
+            "the drawn count, and its interval from both by test inversion (Fieller); where the count cannot be told "
+            "from 0 the interval is the whole range. The mean was put back into its public range."
         )

@@ -148,7 +148,7 @@ class SumsOfProducts(Question):
     def words(self) -> str:
         return f"the sums, over {self.counted}, of all products of two of {', '.join(self.values)}"
 
-    def law_words(self, noise: str, drawn: float, error: float) -> str:
+    def law_words(self, noise: str, drawn: float, error: float, pure: bool = False) -> str:
         return (
             f"{noise} noise on each sum of products, in units of the attributes' ranges; the entries (i, j) and "
             "(j, i) carry the same noise. The matrix need not be positive semidefinite: project it before inverting."

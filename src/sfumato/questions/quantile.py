@@ -324,7 +324,7 @@ class Quantiles(Question):
         listed = ", ".join(map(_shown, self.wanted))
         return f"the quantiles {listed} of {self.values[0]} over {self.counted}{parted}"
 
-    def law_words(self, noise: str, drawn: float, error: float) -> str:
+    def law_words(self, noise: str, drawn: float, error: float, pure: bool = False) -> str:
         return (
             f"{noise[:1].upper()}{noise[1:]} noise of standard deviation {drawn:.4g} was added to sums of counts from "
             "which the number of rows below every place is read off. A quantile is where these numbers cross its "

@@ -325,7 +325,7 @@ class Question(ABC):
     def words(self) -> str:
         """What it asks, as "the mean of age(P) over individuals"; the condition is added by network/meaning.py."""
 
-    def law_words(self, noise: str, drawn: float, error: float) -> str:
+    def law_words(self, noise: str, drawn: float, error: float, pure: bool = False) -> str:
         """What was added to its numbers: the noise's name, its deviation as drawn, the largest standard error."""
         return (
             f"Published = exact + noise. The noise is {noise} with mean 0 and standard deviation {error:.4g}, "

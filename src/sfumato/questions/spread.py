@@ -303,7 +303,7 @@ class Spread(Question):
             texts.append(axis.label(place))
         return texts[::-1]
 
-    def law_words(self, noise: str, drawn: float, error: float) -> str:
+    def law_words(self, noise: str, drawn: float, error: float, pure: bool = False) -> str:
         beside = ", and to the count" if self.draws_count else ""
         return (
             f"{noise} noise of standard deviation {drawn:.4g} was added to the sums of the centred values, of their "
