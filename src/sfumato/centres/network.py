@@ -14,7 +14,7 @@ import asyncio
 import secrets
 import ssl
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -56,10 +56,16 @@ class Coordination:
     second_chance: ClassVar[float] = 30.0
 
     def __init__(
-        self, agreed: Round, *, join_seconds: float, late_seconds: float | None = None, tell: Tell = lambda text: None
+        self,
+        agreed: Round,
+        *,
+        join_seconds: float,
+        late_seconds: float | None = None,
+        awaited: Collection[str] = (),
+        tell: Tell = lambda text: None,
     ) -> None:
         self.round, self._join_seconds, self._tell = agreed, join_seconds, tell
-        self._late_seconds = late_seconds
+        self._late_seconds, self._awaited = late_seconds, frozenset(awaited)
         self.conductor = Conductor(agreed)
         self._members: dict[str, tuple[asyncio.StreamReader, asyncio.StreamWriter]] = {}
         #: Who connected and has not yet shown to be a centre of the round, oldest first; and from where.
@@ -175,8 +181,13 @@ class Coordination:
                 asyncio.get_running_loop().call_later(left, self._look_round)
             else:
                 self._complete.set()
-        elif self._late_seconds is not None and len(self._members) - len(self._gone()) == self.round.quorum:
+        elif self._late_seconds is not None and self._awaited_are_here():
             asyncio.get_running_loop().call_later(self._late_seconds, self._complete.set)
+
+    def _awaited_are_here(self) -> bool:
+        """Whoever is waited for has come, stays or not, or has declined; and there are enough for a sum."""
+        enough = len(self._members) - len(self._gone()) >= self.round.quorum
+        return enough and self._awaited <= {*self._members, *self.conductor.declined}
 
     def _gone(self) -> list[str]:
         """Who joined and hung up."""
@@ -271,16 +282,17 @@ async def coordinate(
     coordination: type[Coordination] = Coordination,
     tell: Tell = lambda text: None,
     late_seconds: float | None = None,
+    awaited: Collection[str] = (),
 ) -> Aggregate:
     """Serve one round and return its result; `ready(host, port)` is awaited once centres can connect.
 
-    `tell` hears who joined and who refused. Once there are enough for a sum, the others are waited for `late_seconds`,
-    if that is given. `coordination` replaces what the coordinator does, for tests of one that
-    misbehaves.
+    `tell` hears who joined and who refused. Nobody is waited for longer than `join_seconds`. If `late_seconds` is
+    given, those who are not `awaited` are waited for only so long once the awaited are here and enough for a sum.
+    `coordination` replaces what the coordinator does, for tests of one that misbehaves.
     """
     if tls is None and host not in ("127.0.0.1", "::1", "localhost"):
         raise InputError("Listening beyond this machine needs TLS: give a certificate and its key. Nothing was run.")
-    here = coordination(agreed, join_seconds=join_seconds, late_seconds=late_seconds, tell=tell)
+    here = coordination(agreed, join_seconds=join_seconds, late_seconds=late_seconds, awaited=awaited, tell=tell)
     handshake = {} if tls is None else {"ssl_handshake_timeout": _HELLO_SECONDS}
     try:
         server = await asyncio.start_server(here.arrive, host, port, ssl=tls, limit=1 << 20, **handshake)

@@ -30,8 +30,8 @@ from sfumato.errors import RefusedError, RoundFailedError
 __all__ = ["coordinate_series", "learn_in_memory", "take_part_in_series"]
 
 _PAUSE = 0.05
-#: Between rounds, how long whoever was there before is waited for once there are enough.
-_LATE_SECONDS = 2.0
+#: How long those who were not in the last round are waited for, once those who were are here.
+_GONE_SECONDS = 1.0
 
 
 def _cells(agreed: StatisticRound, table: Any, key: bytes) -> np.ndarray:
@@ -69,10 +69,10 @@ async def coordinate_series(
 ) -> LinearClassifier:
     """Serve all rounds at one address; `ready(host, port)` is awaited once, when centres can connect."""
     state, place = series.start(), port
+    found: Aggregate | None = None
     while not series.is_over(state):
-        first = state.step == 0
 
-        async def opened(host: str, port: int, first: bool = first) -> None:
+        async def opened(host: str, port: int, first: bool = found is None) -> None:
             nonlocal place
             place = port
             if first and ready is not None:
@@ -83,11 +83,12 @@ async def coordinate_series(
             agreed,
             host,
             place,
-            join_seconds=join_seconds,
+            join_seconds=join_seconds if found is None else agreed.step_seconds,
             tls=tls,
             ready=opened,
             tell=tell,
-            late_seconds=None if first else _LATE_SECONDS,
+            late_seconds=None if found is None else _GONE_SECONDS,
+            awaited=() if found is None else found.included,
         )
         state = series.moved(state, found)
         tell(f"step {state.step - 1} of {series.steps}: {len(found.included)} centres")

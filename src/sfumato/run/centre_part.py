@@ -53,8 +53,8 @@ __all__ = ["StudyPurse", "TablePurse", "address_of", "coordinate_study", "join_s
 #: How long a centre waits for a coordinator that is not there yet.
 _CONNECT_SECONDS = 2.0
 _PAUSE = 0.1
-#: Between rounds, how long those who were there before are waited for once there are enough, and those who had gone.
-_LATE_SECONDS, _GONE_SECONDS = 10.0, 1.0
+#: How long those who were not in the last round are waited for, once those who were are here.
+_GONE_SECONDS = 1.0
 _ATTEMPTS = 3
 
 
@@ -405,14 +405,12 @@ def coordinate_study(
 
 async def _conducted(course: Course, host: str, port: int, tls: Any, tell: Callable[[str], None]) -> Aggregate:
     """A round after the first; one that failed before anything was opened is begun again."""
-    agreed, before = course.round, len(course.opened[-1].included)
-    # Who was there a moment ago is waited for; who has gone already is not.
-    late = _LATE_SECONDS if before == len(agreed.centres) else _GONE_SECONDS
+    agreed = course.round
+    # Who was there a moment ago is waited for, as long as for any answer; who has gone already is not.
+    facts = {"late_seconds": _GONE_SECONDS, "awaited": course.opened[-1].included}
     for attempt in range(_ATTEMPTS):
         try:
-            found = await coordinate(
-                agreed.fresh(), host, port, join_seconds=agreed.step_seconds, tls=tls, late_seconds=late
-            )
+            found = await coordinate(agreed.fresh(), host, port, join_seconds=agreed.step_seconds, tls=tls, **facts)
         except RoundFailedError as error:
             if error.revealed or attempt == _ATTEMPTS - 1:
                 raise RoundFailedError(
