@@ -11,8 +11,9 @@ once more beside the representatives of all other structures; nothing about the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, TypeVar
 
 from sfumato.lang.alone import stand_alone
@@ -236,21 +237,20 @@ def _check_together(spec: Spec, facts: Sequence[Term], passes: Sequence[_Pass], 
     """Put individuals beside each other, by the symbols of these passes: each has what it has alone, or all refuse."""
     dataset = passes[0].dataset
     assert dataset is not None
-    told = [fact for done in passes if done.symbol for fact in _facts_for(dataset, done.alike, done.symbol)]
+    beside = {done.symbol: done for done in passes if done.symbol is not None}
+    told = [fact for symbol, done in beside.items() for fact in _facts_for(dataset, done.alike, symbol)]
     if stand_alone(spec, frozenset(map(indicator, told))):
         return
-    people = frozenset(done.symbol for done in passes if done.symbol)
     grounding = spec.ground((*facts, *told))
-    _check_related(grounding, dataset, people, mask)
-    parts = _parts(grounding, people)
+    _check_related(grounding, dataset, beside.keys(), mask)
+    parts = _parts(grounding, beside.keys())
     shared = {name: draft for done in passes for name, draft in done.shared.items()}
-    for done in passes:
-        if done.symbol is not None:
-            part = parts.get(done.symbol, parts[None])
-            moved = _moved(spec, {**done.own, **shared}, part, people - {done.symbol}, {done.symbol: mask})
-            if moved is not None:
-                what = f"{moved[0]} depends on which other individuals {dataset.name} has."
-                raise refusal(moved[1], what, _way_out(dataset))
+    for symbol, done in beside.items():
+        part = parts.get(symbol, parts[None])
+        moved = _moved(spec, {**done.own, **shared}, part, beside.keys() - {symbol}, {symbol: mask})
+        if moved is not None:
+            what = f"{moved[0]} depends on which other individuals {dataset.name} has."
+            raise refusal(moved[1], what, _way_out(dataset))
 
 
 def _way_out(dataset: Dataset) -> str:
@@ -296,9 +296,13 @@ def _moved(
     if crossing is not None:
         return show(masked(crossing.child, mask)), crossing.position
     again = drafts(spec, part, mask, _summaries(part, mask))
-    moved = next((one for name, one in again.items() if name not in before or not _are_alike(before[name], one)), None)
-    moved = moved or next((one for name, one in before.items() if name not in again), None)
+    moved = next(chain(_not_in(before, again), _not_in(again, before)), None)
     return None if moved is None else (moved.name, moved.position)
+
+
+def _not_in(known: Mapping[str, Draft], drafted: Mapping[str, Draft]) -> Iterator[Draft]:
+    """Drafts that are not known, or known otherwise."""
+    return (one for name, one in drafted.items() if name not in known or not _are_alike(known[name], one))
 
 
 def _are_alike(one: Draft, other: Draft) -> bool:

@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, SchemaError
-from sfumato.lang.spec import ROW, Dataset, Spec
+from sfumato.lang.spec import ROW, Column, Dataset, Spec
 from sfumato.lang.term import indicator
 from sfumato.network.network import Network, Node
 from sfumato.network.peers import peer_tables
@@ -84,13 +84,17 @@ def _read_columns(network: Network, table: str) -> list[str]:
 
     A sum over peers is made when tables are read (network/peers.py): what is there is the cell that is summed.
     """
-    layout, peers = layout_of(network.spec, table), network.spec.peers
-    made = {(peer.table, peer.column) for peer in peers}
-    sources = [node.source for node in _nodes(network) if node.source is not None]
-    sources += [peer.cell for peer in peers]
-    values = [one.name for one in sources if one.table == table and (one.table, one.name) not in made]
+    layout = layout_of(network.spec, table)
+    made = {peer.column for peer in network.spec.peers if peer.table == table}
+    values = [one.name for one in _sources(network) if one.table == table and one.name not in made]
     names = dict.fromkeys([*(column.name for _, column in layout.identities), *values])
     return [name for name in names if name != ROW or table not in network.spec.numbered_tables]
+
+
+def _sources(network: Network) -> list[Column]:
+    """Where cells are read that some variable is, or that are summed over peers."""
+    own = [node.source for node in _nodes(network) if node.source is not None]
+    return [*own, *(peer.cell for peer in network.spec.peers)]
 
 
 def _nodes(network: Network) -> Iterator[Node]:
@@ -110,11 +114,13 @@ def _names(given: Any) -> Collection[str] | None:
             return _names(given[0]) if given else None
         case Plain(shown=shown):
             return list(shown)
-        case pa.Table():
-            return given.column_names
-        case Mapping():
-            return [str(name) for name in given]
-    columns = getattr(given, "columns", None)
+    return _names_in_memory(given)
+
+
+def _names_in_memory(given: Any) -> Collection[str] | None:
+    if isinstance(given, pa.Table):
+        return given.column_names
+    columns = given if isinstance(given, Mapping) else getattr(given, "columns", None)
     return None if columns is None or callable(columns) else [str(name) for name in columns]
 
 

@@ -10,7 +10,7 @@ person's rows, and no message quotes a value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -137,6 +137,12 @@ def _late(network: Network, room: TableRoom, shared: Mapping[str, Any], found: M
     return {node.name: known[node.name] for node in nodes}
 
 
+def _members(aggregates: Iterable[AggregateNode]) -> dict[str, Member]:
+    """The parts of conditions that have columns of their own, by their keys."""
+    found = {member.key: member for node in aggregates for member in node.condition.members()}
+    return dict(sorted(found.items()))
+
+
 class _People:
     """The individuals of one dataset: their cells joined, their groups told apart, their expressions computed."""
 
@@ -150,8 +156,7 @@ class _People:
         self.aggregates = [node for node in network.aggregates if node.dataset == dataset.name]
         self.home = home_of(self.spec, dataset)
         self.nodes = first_of_each(self.groups)
-        members = {m.key: m for a in self.aggregates for m in a.condition.members()}
-        self.members: dict[str, Member] = dict(sorted(members.items()))
+        self.members = _members(self.aggregates)
         #: Where absent cells are skipped, a flag says for whom there is one.
         self.flags = {node.name: Present(node.name).key for node in self.nodes.values() if node.skip}
         #: Where structures differ in what is skipped, a flag says for whom all of a variable's cells are there.

@@ -188,12 +188,16 @@ def _of_all_levels(groups: Sequence[Group]) -> dict[str, Node]:
         forms = _forms(name, groups)
         lists = [form.levels for form in forms]
         if len(set(lists)) > 1:
-            levels = dict.fromkeys(level for one in lists for level in one)
-            words = tuple(level for level in levels if isinstance(level, str))
-            # Numbers of which some have no list are sorted by cut points alone; beside words they are refused.
-            numbers = tuple(sorted(levels, key=float)) if all(lists) and not words else ()
-            found[name] = replace(next(form for form in forms if form.levels), levels=words or numbers)
+            found[name] = replace(next(form for form in forms if form.levels), levels=_levels_together(lists))
     return found
+
+
+def _levels_together(lists: Sequence[tuple[Level, ...]]) -> tuple[Level, ...]:
+    levels = dict.fromkeys(level for one in lists for level in one)
+    words = tuple(level for level in levels if isinstance(level, str))
+    # Numbers of which some have no list are sorted by cut points alone; beside words they are refused.
+    numbers = tuple(sorted(levels, key=float)) if all(lists) and not words else ()
+    return words or numbers
 
 
 def _forms(name: str, groups: Sequence[Group]) -> list[Node]:

@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from sfumato.lang.reader import goals
-from sfumato.lang.spec import Relation, Spec
-from sfumato.lang.term import indicator, variables, walk
+from sfumato.lang.spec import Correlated, Relation, Spec
+from sfumato.lang.term import Term, indicator, variables, walk
 from sfumato.network.expression import sql_name
 from sfumato.network.refusal import refusal
 from sfumato.network.tables import TableRoom, layout_of, name_text
@@ -43,21 +43,24 @@ def _asked(spec: Spec) -> set[str]:
 def check_members(room: TableRoom, spec: Spec) -> None:
     """No public tables show a larger group than the study says there is, whichever of them show a part of it."""
     for one in spec.correlations:
-        if one.kind != "group" or one.goal is None:
-            continue
-        relations = [each for each in spec.relations if indicator(each.atom) == indicator(one.goal)]
-        people = {indicator(goal) for goal in goals(spec.dataset(one.dataset).goal)}
-        ends = [_ends(spec, relation, people) for relation in relations]
-        pairs = {pair for own in ends for pair in _pairs(room, own)}
-        shown, said = largest_group(pairs, any(own.network for own in ends)), int(one.bound)
-        if shown > said:
-            tables = " and ".join(dict.fromkeys(own.table for own in ends))
-            raise refusal(
-                one.position,
-                f"{tables} {'is' if len(ends) == 1 else 'are'} public and {'shows' if len(ends) == 1 else 'show'} "
-                f"{shown} who belong together, more than at_most({said}).",
-                f"Write at_most({shown}), or correct the table.",
-            )
+        if one.kind == "group" and one.goal is not None:
+            _check_group(room, spec, one, one.goal)
+
+
+def _check_group(room: TableRoom, spec: Spec, one: Correlated, goal: Term) -> None:
+    relations = [each for each in spec.relations if indicator(each.atom) == indicator(goal)]
+    people = {indicator(each) for each in goals(spec.dataset(one.dataset).goal)}
+    ends = [_ends(spec, relation, people) for relation in relations]
+    pairs = {pair for own in ends for pair in _pairs(room, own)}
+    shown, said = largest_group(pairs, any(own.network for own in ends)), int(one.bound)
+    if shown > said:
+        tables = list(dict.fromkeys(own.table for own in ends))
+        raise refusal(
+            one.position,
+            f"{' and '.join(tables)} {'is public and shows' if len(tables) == 1 else 'are public and show'} {shown} "
+            f"who belong together, more than at_most({said}).",
+            f"Write at_most({shown}), or correct the table.",
+        )
 
 
 @dataclass(frozen=True)

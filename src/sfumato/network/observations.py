@@ -116,13 +116,18 @@ def _is_given(node: Node) -> bool:
 
 def touched(network: Network, dataset: str) -> frozenset[str]:
     """What any individual of the dataset can move, in whichever public structure a variable rests on private data."""
-    groups = (group.nodes for group in network.groups if group.dataset == dataset)
-    own = {node.name for node in chain(*groups) if _is_given(node)}
-    own |= {node.name for node in network.aggregates if node.dataset == dataset}
+    own = _moved_first(network, dataset)
     rest = [form for node in network.nodes for form in (*network.variants(node.name), node) if not is_read(form)]
     while moved := {node.name for node in rest if own.intersection(node.parents)} - own:
         own |= moved
     return frozenset(own)
+
+
+def _moved_first(network: Network, dataset: str) -> set[str]:
+    """What individuals of the dataset have of themselves, and what is counted over them."""
+    groups = (group.nodes for group in network.groups if group.dataset == dataset)
+    own = {node.name for node in chain(*groups) if _is_given(node)}
+    return own | {node.name for node in network.aggregates if node.dataset == dataset}
 
 
 def _finding(

@@ -36,16 +36,21 @@ def column_parts(network: Network, table: str) -> dict[str, str]:
     cells of several parts in a table of which several rows of a person are added up: which rows these are would be
     chosen by the cells of all parts.
     """
-    divided = {part.name for part in network.spec.divisions if not part.condition}
     found: dict[str, str] = {}
-    for part, cell in network.instances if divided else ():
-        for column in _columns_of(network, cell) if part in divided else ():
+    for part, cell in _divided_cells(network):
+        for column in _columns_of(network, cell):
             if column.table == table and found.setdefault(column.name, part) != part:
                 raise _refused(f"The column {column.name} of {table} holds cells", found[column.name], part)
     limit = next((one for one in network.spec.row_limits if one.table == table), None)
     if limit is not None and limit.maximum > 1 and len(parts := sorted(set(found.values()))) > 1:
         raise _refused(f"The table {table}, of which {limit.maximum} rows of a person count, holds cells", *parts[:2])
     return found
+
+
+def _divided_cells(network: Network) -> list[tuple[str, str]]:
+    """The parts of a person, each with its cells."""
+    divided = {part.name for part in network.spec.divisions if not part.condition}
+    return [(part, cell) for part, cell in network.instances if part in divided]
 
 
 def _columns_of(network: Network, cell: str) -> list[Column]:

@@ -20,7 +20,7 @@ Proof: docs/proofs/rows_per_person.md
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from sfumato.lang.spec import ROW
 from sfumato.network.expression import sql_name
@@ -63,17 +63,21 @@ def kept_rows(
     names = [name for name in room.plain_columns(layout.table) if name not in without]
     kept = f"{table}_kept{hashlib.sha256(repr(sorted(without)).encode()).hexdigest()[:16] if without else ''}"
     if not room.has(kept):
-        first, *others = (
-            _ordered(room, layout, person, key, alone, share, names) for share in _shares(room, table, person)
-        )
-        room.run(f"CREATE TEMP TABLE {kept} AS {first}")
-        for other in others:
-            room.run(f"INSERT INTO {kept} {other}")
+        shares = _shares(room, table, person)
+        _fill(room, kept, [_ordered(room, layout, person, key, alone, share, names) for share in shares])
     who, columns = _text(person), ", ".join(map(sql_name, names))
     return (
         f"(SELECT {columns}, 1 AS {sql_name(RANK)} FROM {table} WHERE {who} IS NOT NULL AND {who} NOT IN "
         f"(SELECT {who} FROM {kept}) UNION ALL SELECT {columns}, {sql_name(RANK)} FROM {kept})"
     )
+
+
+def _fill(room: TableRoom, kept: str, selections: Sequence[str]) -> None:
+    """One selection after the other, so that no more is held at once than one needs."""
+    first, *others = selections
+    room.run(f"CREATE TEMP TABLE {kept} AS {first}")
+    for other in others:
+        room.run(f"INSERT INTO {kept} {other}")
 
 
 def _shares(room: TableRoom, table: str, person: str) -> list[str]:

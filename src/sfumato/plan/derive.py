@@ -11,7 +11,7 @@ which an act was taken out is as false as one whose act is too quiet.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -152,11 +152,18 @@ def _alike_for_readers(plan: Plan, network: Network, requests: Sequence[Request]
     for dataset, asked in _by_dataset(requests).items():
         drawn = [draw for draw in plan.draws if draw.dataset == dataset]
         for other, reader in read_as_one(network, asked).items():
-            views = [[draw for draw in drawn if who in draw.observers] for who in (reader, other)]
-            both = set.intersection(*({_drawn_of(draw) for draw in view} for view in views))
-            mine, theirs = ([draw for draw in view if _drawn_of(draw) in both] for view in views)
             if other != reader:
-                yield _found(f"draws for {reader} and {other}", mine == theirs, "they are answered like one observer")
+                alike = _alike(_seen(drawn, reader), _seen(drawn, other))
+                yield _found(f"draws for {reader} and {other}", alike, "they are answered like one observer")
+
+
+def _seen(drawn: Iterable[AnyDraw], observer: str) -> list[AnyDraw]:
+    return [draw for draw in drawn if observer in draw.observers]
+
+
+def _alike(mine: list[AnyDraw], theirs: list[AnyDraw]) -> bool:
+    both = {_drawn_of(draw) for draw in mine} & {_drawn_of(draw) for draw in theirs}
+    return [draw for draw in mine if _drawn_of(draw) in both] == [draw for draw in theirs if _drawn_of(draw) in both]
 
 
 # ── promises ─────────────────────────────────────────────────────────────────────────────────────────────────────────

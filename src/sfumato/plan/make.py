@@ -24,7 +24,7 @@ from sfumato.lang import load
 from sfumato.lang.deadline import planning
 from sfumato.lang.inside import requirements_here
 from sfumato.lang.spec import Spec
-from sfumato.lang.term import called, is_ground, show
+from sfumato.lang.term import Term, called, is_ground, show
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network
 from sfumato.network.observations import touched
@@ -200,17 +200,21 @@ def _check_step(spec: Spec) -> None:
 def _check_named(network: Network) -> None:
     """What a step names is there: rows of public tables, which a check does not read, may lack it."""
     spec = network.spec
-    steps = [step for step in spec.steps if step.number == spec.step]
-    names = [step.publishes for step in steps if step.publishes is not None and is_ground(step.publishes)]
     shown = {entry.name for entry in network.publications}
     shown |= {node for one in requirements_here(spec) for node in network.zone(one.name).observed}
-    for name in names:
+    for name in _named_here(spec):
         if not shown & {called(name), show(name)}:
             raise PlanError(
                 f"{spec.name}: step {spec.step} publishes {show(name)}, and no clause gives it with the public tables "
                 "that were given. Correct the name in the step's line, or the public table. Nothing was planned and "
                 "nothing was spent."
             )
+
+
+def _named_here(spec: Spec) -> list[Term]:
+    """What the planned step names, where it names one publication and not all that a clause gives."""
+    named = (step.publishes for step in spec.steps if step.number == spec.step)
+    return [name for name in named if name is not None and is_ground(name)]
 
 
 def _check_somebody(network: Network, requests: Sequence[Request]) -> None:

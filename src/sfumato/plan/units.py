@@ -36,13 +36,17 @@ def check_units(network: Network, requests: Iterable[Request]) -> None:
         column_parts(network, table)
     _check_personal(network)
     for request in asked:
-        part = next((one for one in network.spec.divisions if one.name == request.requirement.division), None)
-        if part is not None and part.condition:
-            _check_group(network, request, part)
-        of = request.requirement.dataset if part is None else part.name
-        listed = {cell for dataset, cell in network.instances if dataset == of}
-        if listed:
-            _check_cells(network, request, part, frozenset(listed), whose)
+        _check_request(network, request, whose)
+
+
+def _check_request(network: Network, request: Request, whose: Mapping[str, str]) -> None:
+    part = next((one for one in network.spec.divisions if one.name == request.requirement.division), None)
+    if part is not None and part.condition:
+        _check_group(network, request, part)
+    of = request.requirement.dataset if part is None else part.name
+    listed = {cell for dataset, cell in network.instances if dataset == of}
+    if listed:
+        _check_cells(network, request, part, frozenset(listed), whose)
 
 
 def _owners(network: Network) -> Mapping[str, str]:

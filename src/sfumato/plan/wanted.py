@@ -306,12 +306,16 @@ class _Reader:
                 continue
             met.add(current)
             forms = self.network.variants(current) or (nodes[current],)
-            if any(isinstance(one, AggregateNode) or (one.reads_data and not one.of_individual) for one in forms):
+            if any(_is_of_everybody(one) for one in forms):
                 raise self.wrong(
                     f"uses {name}, which rests on {current}, and that is not one individual's own",
                     "Use variables computed from the individual's own values and public facts.",
                 )
             waiting += [parent for one in forms if isinstance(one, Node) for parent in one.inputs]
+
+
+def _is_of_everybody(node: Node | AggregateNode) -> bool:
+    return isinstance(node, AggregateNode) or (node.reads_data and not node.of_individual)
 
 
 def _one_row(name: str, node: Node) -> tuple[str, str]:
