@@ -365,7 +365,8 @@ def test_means_and_quantiles_of_skewed_numbers_are_right():
     assert (bought.table["income"] == 0).mean() == pytest.approx(0.3, abs=0.03)
     assert (bought.table["hours"] == 40).mean() == pytest.approx(0.4, abs=0.05)
     equal = SyntheticRelease(NUMBERS, 2.0, 1e-6, buy_edges=False).release(real)
-    assert far_off(equal.table, real) > 0.3  # sixteen equal parts of a million: nearly all in one
+    # Sixteen equal parts of a million: nearly all in one, of which the next says how it falls.
+    assert far_off(bought.table, real) + 0.1 < far_off(equal.table, real) < 0.35
 
 
 def test_an_edge_that_stands_twice_is_a_bin_for_that_value_alone():
