@@ -46,19 +46,27 @@ def show_release(plan: Plan, release: Release, console: Console) -> None:
 def _lines(one: Published) -> Iterator[tuple[str, str, str, str]]:
     """What a number is about, the number, the ends of its interval; of rows and models what they are."""
     if not {"part", *_NUMBERS} <= set(one.values.column_names):
-        what = "a row for each individual" if one.of_individuals else "rows"
-        shown = f"{one.values.num_rows:,} {what}" if one.values.num_rows else f"{', '.join(one.documents)}"
-        yield shown, "", "", ""
+        yield _what_it_is(one), "", "", ""
         return
     rows = one.values.slice(0, _MOST).to_pylist()
     several = len(set(one.values["node"].to_pylist())) > 1
     for row in rows:
-        names = next((told_names(unit) for unit in UNITS if told_names(unit)[1] in row), _NUMBERS)
-        about = row["part"] or (row["node"] if several else "") or _cell(row, names)
-        value, low, high = (_shown(row[name]) for name in names)
-        yield str(about), value, low, high
+        yield _line(row, several)
     if one.values.num_rows > len(rows):
         yield f"… and {one.values.num_rows - len(rows):,} more in its file", "", "", ""
+
+
+def _what_it_is(one: Published) -> str:
+    what = "a row for each individual" if one.of_individuals else "rows"
+    return f"{one.values.num_rows:,} {what}" if one.values.num_rows else ", ".join(one.documents)
+
+
+def _line(row: dict[str, Any], several: bool) -> tuple[str, str, str, str]:
+    """One number; it is called by its node where there are `several`."""
+    names = next((told_names(unit) for unit in UNITS if told_names(unit)[1] in row), _NUMBERS)
+    about = row["part"] or (row["node"] if several else "") or _cell(row, names)
+    value, low, high = (_shown(row[name]) for name in names)
+    return str(about), value, low, high
 
 
 def _cell(row: dict[str, Any], numbers: tuple[str, ...]) -> str:

@@ -109,7 +109,7 @@ def release(
     place = (ledger or default_ledger(source)).resolve()
     console.print(f"ledger: {place}", highlight=False, markup=False, soft_wrap=True)
     allowed = granting(grant, console)
-    one_file = engine == "local" and partitions is None and "://" not in source and not path.is_dir()
+    one_file = engine == "local" and partitions is None and _is_file(source)
     rows = TableFile.open(path).row_count() if one_file else PartitionedTable.open(source).total_rows
     with row_progress(console, "releasing") as bar:
         task = bar.add_task("rows", total=rows)
@@ -130,6 +130,11 @@ def release(
         Text.assemble("Published ", (str(out), "bold"), f": {table}, noise.json, certificate.json, README.txt")
     )
     _tell(console, (f"Promise: {prepared.guarantee}", *prepared.notes))
+
+
+def _is_file(source: str) -> bool:
+    """Whether it names one file on this machine, and neither a folder nor a place elsewhere."""
+    return "://" not in source and not Path(source).is_dir()
 
 
 def _tell(console: Console, sentences: Iterable[str], style: str | None = None) -> None:

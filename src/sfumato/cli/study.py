@@ -108,7 +108,7 @@ def next_command(
     sizes: Mapping[str, float] | None = None,
 ) -> str:
     """What carries out the plan: one command, or over centres the first of a few; all that shaped it is said again."""
-    said = [word for name, size in (sizes or {}).items() for word in ("--size", f"{name}={_plain(size)}")]
+    said = _said_of_sizes(sizes or {})
     if sharing_of(plan) is not None:
         said += ["--step", str(at)] if (at := options.get("--at")) is not None else []
         cards = " ".join(["sfumato coordinate init", shlex.quote(str(study)), "CARD CARD …", *map(shlex.quote, said)])
@@ -119,6 +119,10 @@ def next_command(
     said += ["--ledger", f"{inside}/ledger.db"] if (inside := options.get("--inside")) is not None else []
     words = ["sfumato", "run", str(study), "--data", str(data or place), "--out", str(place / "published")]
     return shlex.join([*words, *said])
+
+
+def _said_of_sizes(sizes: Mapping[str, float]) -> list[str]:
+    return [word for name, size in sizes.items() for word in ("--size", f"{name}={_plain(size)}")]
 
 
 def _plain(size: float) -> str:

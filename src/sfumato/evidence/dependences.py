@@ -104,21 +104,36 @@ def _moved(parts: Iterable[Part], units: int) -> tuple[Part, ...]:
 def _keeps_known(promise: Record, events: Sequence[Record]) -> bool:
     """One number with one noise, moved by the distance between conditional laws; the distance found anew."""
     known = promise["dependence"]
-    if len(events) != 1 or events[0]["kind"] not in ("GaussianEvent", "LaplaceEvent") or events[0]["dimension"] != 1:
+    if not _is_one_number(events):
         return False
     rows = [(values, Fraction(chance)) for values, chance in known["rows"]]
-    lawful = sum(chance for _, chance in rows) == 1 and all(chance > 0 for _, chance in rows)
-    widths = {len(values) for values, _ in rows}
-    if not lawful or len(widths) != 1 or len(rows) != len(known["numbers"]):
+    if not _is_law(rows) or len(rows) != len(known["numbers"]):
         return False
-    distance = max(_distance(rows, known["numbers"], unit) for unit in range(widths.pop()))
+    distance = max(_distance(rows, known["numbers"], unit) for unit in range(len(rows[0][0])))
     if distance > known["distance"] or events[0]["sensitivity"] < known["move"]:
         return False
     # Values of the number lie on its grid or are rounded to it: one step on either side.
     moved = _UP.divide(_UP.add(Decimal(distance), Decimal(events[0]["grid"])), Decimal(events[0]["scale"]))
+    return _hides(events[0], moved, promise)
+
+
+def _is_one_number(events: Sequence[Record]) -> bool:
+    """Whether all that is published is one number with Gaussian or Laplace noise."""
+    return len(events) == 1 and events[0]["kind"] in ("GaussianEvent", "LaplaceEvent") and events[0]["dimension"] == 1
+
+
+def _is_law(rows: Sequence[tuple[Any, Fraction]]) -> bool:
+    """Whether the chances are positive and add up to 1, and every row has a value for each of the same units."""
+    lawful = sum(chance for _, chance in rows) == 1 and all(chance > 0 for _, chance in rows)
+    widths = {len(values) for values, _ in rows}
+    return lawful and len(widths) == 1
+
+
+def _hides(event: Record, moved: Decimal, promise: Record) -> bool:
+    """Whether noise of this kind keeps the promise about a number that moves by so many times its scale."""
     if moved == 0:
         return True
-    law = "gaussian" if events[0]["kind"] == "GaussianEvent" else "two-point"
+    law = "gaussian" if event["kind"] == "GaussianEvent" else "two-point"
     if promise["delta"] == 0:
         return law == "two-point" and moved <= written(promise["eps"])
     return law_of((Part(law, moved),)).delta(promise["eps"]) <= promise["delta"] * (1 + _ARITHMETIC)

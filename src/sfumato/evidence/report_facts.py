@@ -180,11 +180,18 @@ def _zones(plan: Plan, network: Network) -> tuple[ZoneFacts, ...]:
 def _seen_by(plan: Plan, observer: str, observed: Iterable[str]) -> set[str]:
     """What an observer sees by name; of a model or of rows their own name, for the cells they are made from are not."""
     own = [one for one in plan.publications if one.observer == observer]
-    made = [one.name for one in own if plan.act_of(one)]
-    cells = {node for act in drawn_for(plan, observer) if act.publication for node in act.nodes}
+    made = {one.name for one in own if plan.act_of(one)}
     shown = {seen.node for one in own if not plan.act_of(one) for seen in one.seen}
-    exact = {variable for reader, variable in plan.extras.get("exact", ()) if reader == observer}
-    return (set(observed) - (cells - shown - exact)) | set(made)
+    return (set(observed) - (_made_from(plan, observer) - shown - _known_exactly(plan, observer))) | made
+
+
+def _made_from(plan: Plan, observer: str) -> set[str]:
+    """The cells from which an observer's models and rows are made."""
+    return {node for act in drawn_for(plan, observer) if act.publication for node in act.nodes}
+
+
+def _known_exactly(plan: Plan, observer: str) -> set[str]:
+    return {variable for reader, variable in plan.extras.get("exact", ()) if reader == observer}
 
 
 def accounts_of(facts: ReleaseFacts, ledger: str | Path | None) -> Accounts:

@@ -139,25 +139,37 @@ def _read(certificate: Any) -> dict[str, Any]:
 
 
 def _all_checks(record: dict[str, Any], plan: Record | None) -> Iterator[Check]:
-    version = record.get("schema_version", _SCHEMA_VERSIONS[-1])
-    known = type(version) is int and version in _SCHEMA_VERSIONS
-    yield Check("schema_version", known, f"Version {version!r}; this verifier knows 1 and 2.")
-    fields = _FIELDS_OF[version] if known else set()
-    strangers = sorted(fields ^ set(record)) if known else []
-    for name in strangers:
-        yield Check(name, False, "The entry is missing." if name in fields else "No such entry is known.")
-    if strangers or not known:
+    form = list(_checks_of_form(record))
+    yield from form
+    if not all(check.ok for check in form):
         return
-    for name, (check, wrong) in _CHECKS.items():
-        try:
-            for field, holds in list(check(record)):
-                yield Check(field, bool(holds), "It holds." if holds else wrong)
-        except _MALFORMED as error:
-            yield Check(name, False, f"It cannot be verified: {type(error).__name__}: {error}.")
+    for name in _CHECKS:
+        yield from _checks_of_entry(record, name)
     if plan is not None:
         yield Check("plan_hash", record["plan_hash"] == _hash(plan), "Compared with the plan that was given.")
     rest = {name: record[name] for name in record if name != "digest"}
     yield Check("digest", record["digest"] == _hash(rest), "Compared with the text; it tells of any edit.")
+
+
+def _checks_of_form(record: dict[str, Any]) -> Iterator[Check]:
+    """Whether the version is known, and what is missing or too much in a certificate of that version."""
+    version = record.get("schema_version", _SCHEMA_VERSIONS[-1])
+    known = type(version) is int and version in _SCHEMA_VERSIONS
+    yield Check("schema_version", known, f"Version {version!r}; this verifier knows 1 and 2.")
+    if not known:
+        return
+    fields = _FIELDS_OF[version]
+    for name in sorted(fields ^ set(record)):
+        yield Check(name, False, "The entry is missing." if name in fields else "No such entry is known.")
+
+
+def _checks_of_entry(record: dict[str, Any], name: str) -> Iterator[Check]:
+    check, wrong = _CHECKS[name]
+    try:
+        for field, holds in list(check(record)):
+            yield Check(field, bool(holds), "It holds." if holds else wrong)
+    except _MALFORMED as error:
+        yield Check(name, False, f"It cannot be verified: {type(error).__name__}: {error}.")
 
 
 Findings = Iterator[tuple[str, bool]]
@@ -224,13 +236,11 @@ def _check_guarantee(record: Record) -> Findings:
         case "ApproxDP":
             holds = law_of(parts).delta(guarantee["eps"]) <= guarantee["delta"] * (1 + _ARITHMETIC)
         case "GaussianDP":
-            square = square_of_mu(parts)
-            holds = square is not None and square <= written(guarantee["mu"]) ** 2
+            holds = _is_gaussian(parts, guarantee["mu"])
         case "Pufferfish":
             holds = keeps_pufferfish(parts, guarantee, record["events"])
         case "ZCDP":
-            rho = concentrated(parts)
-            holds = rho is not None and rho <= written(guarantee["rho"])
+            holds = _is_concentrated(parts, guarantee["rho"])
         case _:
             holds = all_same(parts, guarantee_parts(guarantee))
     yield "guarantee", holds
@@ -242,23 +252,23 @@ def _is_pure(parts: tuple[Part, ...], epsilon: float) -> bool:
     return plain is not None and not plain[1] and plain[0] <= written(epsilon)
 
 
+def _is_gaussian(parts: tuple[Part, ...], mu: float) -> bool:
+    square = square_of_mu(parts)
+    return square is not None and square <= written(mu) ** 2
+
+
+def _is_concentrated(parts: tuple[Part, ...], rho: float) -> bool:
+    found = concentrated(parts)
+    return found is not None and found <= written(rho)
+
+
 def _check_claims(record: Record) -> Findings:
     claims, guarantee = record["claims"], record["guarantee"]
     if not _claims_something(record):
         yield "claims", claims == {"advantage": None, "mu": None, "pairs": []}
         return
     # The events imply the guarantee (checked above), and the claims are what the guarantee says of itself.
-    match guarantee["kind"]:
-        case "ComposedDP":
-            parts = _parts_of(record)
-            slack, boxed = 1 + _coarseness(parts), any(part.kind == "box" for part in parts)
-            stated = _Stated(law_of(parts), slack, _rounding(parts), slack if boxed else 1.0)
-        case "ZCDP":
-            stated = _Stated(Concentrated(guarantee["rho"]), 1 + 3e-3)
-        case "ObjectiveDP":
-            stated = _Stated(law_of(guarantee_parts(guarantee)), 1 + 1e-2)
-        case _:
-            stated = _Stated(law_of(guarantee_parts(guarantee)), 1 + 1e-6)
+    stated = _stated_by(record)
     yield "claims", set(claims) == {"advantage", "mu", "pairs"}
     wanted = {*_DELTAS, *([0.0] if math.isfinite(stated.law.largest) else []), guarantee.get("delta", _DELTAS[0])}
     yield "claims.pairs", [sorted(pair) for pair in claims["pairs"]] == [["delta", "epsilon"]] * len(wanted)
@@ -294,6 +304,20 @@ class _Stated(NamedTuple):
             return self.law.largest <= epsilon <= self.law.largest * self.slack
         true = epsilon >= 0 and self.law.delta(epsilon) <= most
         return true and (epsilon == 0 or self.law.delta(epsilon / self.slack - room) * self.walls > most)
+
+
+def _stated_by(record: Record) -> _Stated:
+    guarantee = record["guarantee"]
+    match guarantee["kind"]:
+        case "ComposedDP":
+            parts = _parts_of(record)
+            slack, boxed = 1 + _coarseness(parts), any(part.kind == "box" for part in parts)
+            return _Stated(law_of(parts), slack, _rounding(parts), slack if boxed else 1.0)
+        case "ZCDP":
+            return _Stated(Concentrated(guarantee["rho"]), 1 + 3e-3)
+        case "ObjectiveDP":
+            return _Stated(law_of(guarantee_parts(guarantee)), 1 + 1e-2)
+    return _Stated(law_of(guarantee_parts(guarantee)), 1 + 1e-6)
 
 
 def _coarseness(parts: tuple[Part, ...]) -> float:

@@ -118,16 +118,17 @@ def _beyond_ranges(spec: Spec) -> Iterator[Problem]:
         for one in _cut_in(clause) if indicator(clause.head) in AGGREGATES else ():
             low, high = ends.get(indicator(one.variable), (-math.inf, math.inf))
             cuts = [cut for item in one.edges.items if (cut := number_in(item)) is not None]  # type: ignore[union-attr]
-            outside = [cut for cut in cuts if not low <= cut <= high]
-            if not outside:
-                continue
-            listed, name = ", ".join(f"{cut:.15g}" for cut in outside), show(one.variable)[:60]
-            split = any(low < cut < high for cut in cuts)
-            message = f"cut points of {name} lie beyond its range from {low:.15g} to {high:.15g}: {listed}"
-            message += ". They make no bins and are left out" if split else ". No cut point splits it"
-            way_out = "Take them out, or declare a wider range."
-            found = _problem(clause, one.variable, "cut-points", message, way_out)
-            yield replace(found, severity="warning") if split else found
+            if not all(low <= cut <= high for cut in cuts):
+                yield _beyond_range(clause, one.variable, cuts, low, high)
+
+
+def _beyond_range(clause: Clause, variable: Term, cuts: Sequence[float], low: float, high: float) -> Problem:
+    listed = ", ".join(f"{cut:.15g}" for cut in cuts if not low <= cut <= high)
+    split = any(low < cut < high for cut in cuts)
+    message = f"cut points of {show(variable)[:60]} lie beyond its range from {low:.15g} to {high:.15g}: {listed}"
+    message += ". They make no bins and are left out" if split else ". No cut point splits it"
+    found = _problem(clause, variable, "cut-points", message, "Take them out, or declare a wider range.")
+    return replace(found, severity="warning") if split else found
 
 
 def _declared_ends(spec: Spec) -> dict[str, tuple[float, float]]:

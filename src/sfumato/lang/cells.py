@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from sfumato.core import Categories
 from sfumato.lang.derived import DerivedNetwork, problem_at
 from sfumato.lang.problem import Problem
-from sfumato.lang.spec import Column, Spec
+from sfumato.lang.spec import Column, Missing, Spec
 from sfumato.lang.term import Position, Term, indicator, match, show
 from sfumato.lang.vocabulary import published_kind
 
@@ -104,10 +104,16 @@ def _skipped(network: DerivedNetwork) -> Iterator[Problem]:
     made = {one.position for one in network.grounding.publications if _is_made(one.what)} | {at for _, at in groups}
     for target, position in (*network.targets(), *groups):
         for current in _behind(network, target):
-            said = network.spec.missing_of(current)
-            if said is not None and said.rule == "skip" and network.column(current) and said not in reported:
+            said = _skipping(network, current)
+            if said is not None and said not in reported:
                 reported.add(said)
                 yield _skipped_at(network, current, position, position in made)
+
+
+def _skipping(network: DerivedNetwork, variable: Term) -> Missing | None:
+    """The line by which people without this cell are left out, if there is one."""
+    said = network.spec.missing_of(variable)
+    return said if said is not None and said.rule == "skip" and network.column(variable) else None
 
 
 def _skipped_at(network: DerivedNetwork, variable: Term, position: Position | None, made: bool) -> Problem:

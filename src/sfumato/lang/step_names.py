@@ -8,7 +8,7 @@ Not here: names that no clause could give (lang/steps.py), names that come from 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 
 from sfumato.lang.ground import Derivation
 from sfumato.lang.problem import Problem, nearest
@@ -26,15 +26,17 @@ def check_step_names(spec: Spec, derivation: Derivation, left_open: Callable[[Cl
     if spec.step is not None:  # then the clauses are the instances that are named
         return
     said = [(one.clause, name_in(one.head)) for one in derivation.of("publish/3", "dp_rv/2")]
-    unsure: set[int] = set()  # steps that rows of public tables may give a name to
+    waiting = {clause for clause in spec.clauses if left_open(clause)}
     for clause in spec.clauses:
-        steps = [step for step in spec.steps if has_instances_at(clause, step)]
-        if left_open(clause):
-            unsure.update(map(id, steps))
-        elif steps:
-            yield from _left_out(clause, spec.steps, [name for own, name in said if own == clause])
-    named = [step for step in spec.steps if any(has_instances_at(clause, step) for clause in spec.clauses)]
-    yield from _unknown([step for step in named if id(step) not in unsure], [name for _, name in said])
+        if clause not in waiting and any(has_instances_at(clause, step) for step in spec.steps):
+            yield from _left_out(clause, spec.steps, said)
+    yield from _unknown(_decided(spec, waiting), [name for _, name in said])
+
+
+def _decided(spec: Spec, waiting: Set[Clause]) -> list[Step]:
+    """The steps that name instances, all of clauses of which no row of a public table gives further ones."""
+    meant = [(step, [clause for clause in spec.clauses if has_instances_at(clause, step)]) for step in spec.steps]
+    return [step for step, clauses in meant if clauses and not any(clause in waiting for clause in clauses)]
 
 
 def _covers(step: Step, name: Term) -> bool:
@@ -55,7 +57,9 @@ def _unknown(steps: Sequence[Step], names: Sequence[Term]) -> Iterator[Problem]:
             )
 
 
-def _left_out(clause: Clause, steps: Sequence[Step], names: Sequence[Term]) -> Iterator[Problem]:
+def _left_out(clause: Clause, steps: Sequence[Step], said: Sequence[tuple[Clause, Term]]) -> Iterator[Problem]:
+    """What a clause publishes and no step names; `said` are all names, each beside its clause."""
+    names = [name for own, name in said if own == clause]
     left = [name for name in names if not any(_covers(step, name) for step in steps)]
     if left and len(left) < len(names):
         listed = ", ".join(map(show, left[:3])) + (f" and {len(left) - 3} more" if len(left) > 3 else "")

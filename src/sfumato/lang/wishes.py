@@ -79,16 +79,28 @@ def _strategies(spec: Spec) -> Iterator[Problem]:
     published = _published(spec)
     for one in (*spec.preferences, *spec.forbidden):
         kinds = {_ways(spec, what) for what in published.get(one.publication, [])}
-        known = dict(chain(*(kind.words.items() for kind in kinds)))
-        if spec.centres and ("central" in known or any(kind.summed for kind in kinds)):
-            known = {"central": "noise at a trusted party", **known, **CENTRE_WAYS}
+        known = _known_ways(spec, kinds)
         for name in one.strategies if kinds else ():
             if name not in known:
                 yield _unknown(spec, one, name, kinds, known)
-            elif name == "central" and spec.centres and not spec.trusted and isinstance(one, Preference):
-                message = f"{one.publication}: no party is trusted with the rows of all centres, so no noise is central"
-                way_out = f"Name one, trusted(Party), or prefer one of {', '.join(CENTRE_WAYS)}."
-                yield _problem(spec, "no-trusted-party", message, one.position, way_out)
+            elif name == "central" and isinstance(one, Preference):
+                yield from _trusting_nobody(spec, one)
+
+
+def _known_ways(spec: Spec, kinds: set[Ways]) -> dict[str, str]:
+    """What may be preferred or forbidden where such kinds are published, and what it means."""
+    known = dict(chain(*(kind.words.items() for kind in kinds)))
+    if spec.centres and ("central" in known or any(kind.summed for kind in kinds)):
+        return {"central": "noise at a trusted party", **known, **CENTRE_WAYS}
+    return known
+
+
+def _trusting_nobody(spec: Spec, one: Preference) -> Iterator[Problem]:
+    """Noise of one party is preferred, and the rows of the centres are shown to no party."""
+    if spec.centres and not spec.trusted:
+        message = f"{one.publication}: no party is trusted with the rows of all centres, so no noise is central"
+        way_out = f"Name one, trusted(Party), or prefer one of {', '.join(CENTRE_WAYS)}."
+        yield _problem(spec, "no-trusted-party", message, one.position, way_out)
 
 
 def _unknown(

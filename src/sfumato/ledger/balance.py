@@ -337,15 +337,25 @@ def _is_better(pair: Pair, best: Pair, grant: ApproxDP) -> bool:
 
 
 def _candidates(cost: Guarantee, grant: ApproxDP, counted: Sequence[Charge], promised: Guarantee | None) -> list[Pair]:
-    left = _left(counted, grant)
-    kept = _pair(promised) if promised is not None and cost.implies(promised.under(cost.adjacency)) is True else None
-    wholes = [*([] if kept is None else [kept]), (grant.eps, grant.delta_)]
-    if left is not None and left[0] > 0:
-        wholes.append((rounded_down(left[0]), rounded_down(left[1])))
-    fractions = [_equal_fractions(cost, *whole) for whole in dict.fromkeys(wholes) if whole[1] > 0]
+    kept = _kept(cost, promised)
+    wholes = dict.fromkeys((kept, (grant.eps, grant.delta_), _what_is_left(counted, grant)))
+    fractions = [_equal_fractions(cost, *whole) for whole in wholes if whole is not None and whole[1] > 0]
     plain = _plain_sum(cost)
     full = _without_crumbs(plain, kept) if plain is not None and kept is not None else None
     return [pair for pair in (kept, full, plain, *fractions) if pair is not None]
+
+
+def _kept(cost: Guarantee, promised: Guarantee | None) -> Pair | None:
+    """The promise, where the cost keeps it."""
+    if promised is None or cost.implies(promised.under(cost.adjacency)) is not True:
+        return None
+    return _pair(promised)
+
+
+def _what_is_left(counted: Sequence[Charge], grant: ApproxDP) -> Pair | None:
+    """What the charges leave of the grant, rounded down."""
+    left = _left(counted, grant)
+    return (rounded_down(left[0]), rounded_down(left[1])) if left is not None and left[0] > 0 else None
 
 
 def _without_crumbs(pair: Pair, promised: Pair) -> Pair:

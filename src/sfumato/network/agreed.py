@@ -46,12 +46,18 @@ def agreed(schemas: Sequence[pa.Schema]) -> Agreed | None:
         return None
     if all(one.types == first.types for one in schemas):
         return Agreed(first)
+    return _of_several_types(schemas)
+
+
+def _of_several_types(schemas: Sequence[pa.Schema]) -> Agreed | None:
+    """The types by which files with the same columns are read alike, where one can be found for each column."""
+    names = schemas[0].names
     columns = [list(dict.fromkeys(kinds)) for kinds in zip(*(one.types for one in schemas), strict=True)]
     found = [_common(kinds) for kinds in columns]
     if None in found:
         return None
-    differing = frozenset(name for name, kinds in zip(first.names, columns, strict=True) if len(kinds) > 1)
-    schema = pa.schema(list(zip(first.names, found, strict=True)))
+    differing = frozenset(name for name, kinds in zip(names, columns, strict=True) if len(kinds) > 1)
+    schema = pa.schema(list(zip(names, found, strict=True)))
     numbers = frozenset(name for name in differing if schema.field(name).type == pa.float64())
     return Agreed(schema, numbers, differing)
 

@@ -27,7 +27,7 @@ from sfumato.lang.term import indicator
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network
 from sfumato.network.refusal import refusal
-from sfumato.network.tables import layout_of
+from sfumato.network.tables import TableLayout, layout_of
 
 __all__ = ["check_number", "with_known"]
 
@@ -130,6 +130,15 @@ def _numbers(network: Network, one: Correlated, node: AggregateNode, tables: Map
 def _home(spec: Spec, one: Correlated) -> tuple[str, str, str]:
     """The table of the individuals, its identity column and the one column the law speaks of."""
     goal = indicator(spec.dataset(one.dataset).goal)
+    own = _own_table(spec, one, goal)
+    _check_one_row(own, one)
+    identity = own.identity(goal)
+    assert identity is not None
+    return own.table, identity.name, own.values[0].name
+
+
+def _own_table(spec: Spec, one: Correlated, goal: str) -> TableLayout:
+    """The one private table of the individuals, with one column of values."""
     private = [layout_of(spec, source.table) for source in spec.sources if source.table not in spec.public_tables]
     own = [layout for layout in private if layout.identity(goal) is not None]
     if len(own) != 1 or len(own[0].values) != 1 or len(own[0].identities) != 1 or own[0].table in spec.numbered_tables:
@@ -139,16 +148,17 @@ def _home(spec: Spec, one: Correlated) -> tuple[str, str, str]:
             "one declared column of values.",
             "Declare that column alone.",
         )
-    limit = own[0].row_limit
-    if own[0].each_person or limit is None or limit.maximum != 1:
+    return own[0]
+
+
+def _check_one_row(own: TableLayout, one: Correlated) -> None:
+    limit = own.row_limit
+    if own.each_person or limit is None or limit.maximum != 1:
         raise refusal(
             one.position,
-            f"A joint law speaks of one value of each individual, and {own[0].table} may hold several rows of one.",
-            f"Write rows_per_person({own[0].table}, 1).",
+            f"A joint law speaks of one value of each individual, and {own.table} may hold several rows of one.",
+            f"Write rows_per_person({own.table}, 1).",
         )
-    identity = own[0].identity(goal)
-    assert identity is not None
-    return own[0].table, identity.name, own[0].values[0].name
 
 
 def check_number(spec: Spec, dataset: str, individuals: int) -> None:

@@ -34,7 +34,7 @@ from sfumato.network.remaining import PLACES, remaining_errors
 from sfumato.plan.about import about_of
 from sfumato.plan.act import Act
 from sfumato.plan.curves import relative_losses, statistic_curve
-from sfumato.plan.draw_law import LAWS, NoiseName, draw_law
+from sfumato.plan.draw_law import LAWS, NoiseName
 from sfumato.plan.either_way import settle_either_way
 from sfumato.plan.mixed import Mixed, Mixing
 from sfumato.plan.over_centres import assumed_of_centres, settle_over_centres
@@ -437,16 +437,19 @@ def _called(settled: Settled) -> str:
 
 def _noises(requests: tuple[Request, ...], sharing: Sharing | None) -> list[NoiseName]:
     """Noise that costs a pure ε keeps every kind of promise; all other needs a δ somewhere, and centres need shares."""
-    # A random answer costs a pure ε.
-    only_pure = any(map(_needs_epsilon, requests))
-    drawable = [law for law in LAWS.values() if sharing is None or law.shares is not None]
-    noises = [law.name for law in drawable if law.pure or not only_pure]
     banned = forbidden_by(requests)
-    pure = _has_pure(requests)
-    left = [noise for noise in noises if noise not in banned and (pure or not draw_law(noise).pure)]
+    left = [noise for noise in _allowed_noises(requests, sharing) if noise not in banned]
     if not left:
         raise _no_noise_left(requests[0], banned) if banned else _answers_need_epsilon(requests)
     return left
+
+
+def _allowed_noises(requests: tuple[Request, ...], sharing: Sharing | None) -> list[NoiseName]:
+    """What the promises and the centres allow, whatever the study forbids."""
+    drawable = [law for law in LAWS.values() if sharing is None or law.shares is not None]
+    # A random answer costs a pure ε.
+    only_pure, has_pure = any(map(_needs_epsilon, requests)), _has_pure(requests)
+    return [law.name for law in drawable if (has_pure if law.pure else not only_pure)]
 
 
 def _needs_epsilon(request: Request) -> bool:

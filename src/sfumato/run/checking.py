@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,7 +63,7 @@ def examine_study(
     ['plan']
     """
     spec, problems = examine(study)
-    errors = [problem for problem in problems if problem.severity == "error"]
+    errors = _errors(problems)
     if spec is None or (errors and spec.steps):
         return spec, problems
     steps = sorted({step.number for step in spec.steps if step.publishes is not None})
@@ -75,8 +76,17 @@ def examine_study(
 def _at_step(study: str | os.PathLike[str], step: int, data: str | os.PathLike[str] | None) -> list[Problem]:
     """What is wrong with one step of a study, and with nothing else of it."""
     spec, problems = examine(study, at=step)
-    errors = [problem for problem in problems if problem.severity == "error"]
+    errors = _errors(problems)
     return _refusals(spec, errors, _folder(spec, data)) if spec is not None else errors
+
+
+def _errors(problems: Iterable[Problem]) -> list[Problem]:
+    return [problem for problem in problems if problem.severity == "error"]
+
+
+def _places(problems: Iterable[Problem]) -> list[tuple[int, int]]:
+    """Where the errors among them are."""
+    return [(one.position.line, one.position.column) for one in _errors(problems)]
 
 
 def _folder(spec: Spec, data: str | os.PathLike[str] | None) -> Path:
@@ -102,7 +112,7 @@ def _refusals(spec: Spec, errors: list[Problem], folder: Path) -> list[Problem]:
     found = told = errors or _refusal(spec, folder)
     file, left = _start(spec).file, _without(spec, told)
     while left is not None and len(found) < _MOST_REFUSALS:
-        told = [one for one in _refusal(left, folder) if one.severity == "error" and one.clause]
+        told = [one for one in _errors(_refusal(left, folder)) if one.clause]
         found = [*found, *(replace(one, position=replace(one.position, file=file)) for one in told)]
         left = _without(left, told)
     return found
@@ -110,14 +120,14 @@ def _refusals(spec: Spec, errors: list[Problem], folder: Path) -> list[Problem]:
 
 def _without(spec: Spec, told: list[Problem]) -> Spec | None:
     """The study without questions that were refused, and what rests on them; None where something else was refused."""
-    places = [(one.position.line, one.position.column) for one in told if one.severity == "error"]
+    places = _places(told)
     if not places or not all(_stands_alone(spec, place) for place in places):
         return None
     text = spec.text
     for _ in range(_FOLLOWING):
         text = _blanked(text, places)
         left, problems = examine(text, at=spec.step)
-        places = [(one.position.line, one.position.column) for one in problems if one.severity == "error"]
+        places = _places(problems)
         if not places:
             return left
     return None
@@ -138,8 +148,13 @@ def _blanked(text: str, places: list[tuple[int, int]]) -> str:
         place = lines[line - 1] + column - 1
         start = max((one for one in starts if one <= place), default=0)
         end = min((one for one in starts if one > place), default=len(text))
-        text = text[:start] + "".join(sign if sign == "\n" else " " for sign in text[start:end]) + text[end:]
+        text = text[:start] + _blank(text[start:end]) + text[end:]
     return text
+
+
+def _blank(text: str) -> str:
+    """As many signs, and the same lines."""
+    return "".join(sign if sign == "\n" else " " for sign in text)
 
 
 def _start(spec: Spec) -> Position:

@@ -11,7 +11,7 @@ away, and no promise speaks of it (docs/proofs/observers.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from sfumato.plan.plan import Plan, Planned
 from sfumato.plan.request import template_of
 from sfumato.plan.template import Template
 from sfumato.run.forget import unlisted, without_forgotten
-from sfumato.run.study_files import read_release
+from sfumato.run.study_files import Release, read_release
 
 __all__ = ["Own", "observers_own", "persons_own"]
 
@@ -143,20 +143,26 @@ def observers_own(plan: Plan, network: Network, values: Values, folder: Path, ob
     release = read_release(folder)
     listed = [planned for planned in plan.publications if planned.observer == observer and planned.listed]
     found: dict[str, pa.Table] = {}
-    for dataset, table in values.individuals.items():
-        groups = _groups_of(network, dataset)
-        if not any(group.known_to(observer) for _, group in groups):
-            continue
-        columns = _known_cells(groups, values, dataset, observer)
-        for planned in listed:
-            columns |= _put_together(network, groups, values, dataset, planned, release[planned.name, observer])
-        several = _known_rows(groups, values, dataset, observer)
-        own = {dataset: pa.table({ID: table[ID], **columns})} if columns or not several else {}
-        for name, rows in (own | several).items():
-            found[name] = _without_forgotten(network.spec, rows.sort_by(ID))
+    for dataset in values.individuals:
+        found |= _own_of_dataset(network, values, dataset, observer, listed, release)
     if not found:
         raise InputError(f"The study has no observe or reveal line for {observer}: it knows nothing exactly.")
-    return found
+    return {name: _without_forgotten(network.spec, rows.sort_by(ID)) for name, rows in found.items()}
+
+
+def _own_of_dataset(
+    network: Network, values: Values, dataset: str, observer: str, listed: Sequence[Planned], release: Release
+) -> dict[str, pa.Table]:
+    """A line for each individual, and a table for every one of which several rows of one person count."""
+    groups = _groups_of(network, dataset)
+    if not any(group.known_to(observer) for _, group in groups):
+        return {}
+    columns = _known_cells(groups, values, dataset, observer)
+    for planned in listed:
+        columns |= _put_together(network, groups, values, dataset, planned, release[planned.name, observer])
+    several = _known_rows(groups, values, dataset, observer)
+    lines = pa.table({ID: values.individuals[dataset][ID], **columns})
+    return {dataset: lines, **several} if columns or not several else several
 
 
 def _groups_of(network: Network, dataset: str) -> list[tuple[int, Group]]:

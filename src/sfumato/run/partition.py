@@ -326,23 +326,27 @@ def _facts(path: str) -> tuple[pa.Schema, tuple[int, ...]]:
 
 def _another_table(first: str, expected: pa.Schema, path: str, schema: pa.Schema) -> SchemaError:
     """Names and types that no cell of a column of numbers explains."""
-    name = Path(path).name
-    missing = [column for column in expected.names if column not in schema.names]
-    extra = [column for column in schema.names if column not in expected.names]
+    return SchemaError(
+        f"{Path(path).name} {_difference(expected, schema)}, unlike {Path(first).name}. Write all files of a table "
+        f"with the same columns and types. {_NOTHING}"
+    )
+
+
+def _difference(expected: pa.Schema, schema: pa.Schema) -> str:
+    missing, extra = _without(expected.names, schema.names), _without(schema.names, expected.names)
     differing = [c for c in expected.names if c in schema.names and schema.field(c).type != expected.field(c).type]
     if missing:
-        problem = f"lacks the column {missing[0]!r}{nearest(missing[0], extra)}"
-    elif extra:
-        problem = f"has the column {extra[0]!r} that the others do not have"
-    elif differing:
+        return f"lacks the column {missing[0]!r}{nearest(missing[0], extra)}"
+    if extra:
+        return f"has the column {extra[0]!r} that the others do not have"
+    if differing:
         types = schema.field(differing[0]).type, expected.field(differing[0]).type
-        problem = f"has {differing[0]!r} as {types[0]}, not {types[1]}"
-    else:
-        problem = "has its columns in another order"
-    return SchemaError(
-        f"{name} {problem}, unlike {Path(first).name}. Write all files of a table with the same columns and types. "
-        f"{_NOTHING}"
-    )
+        return f"has {differing[0]!r} as {types[0]}, not {types[1]}"
+    return "has its columns in another order"
+
+
+def _without(columns: Sequence[str], others: Sequence[str]) -> list[str]:
+    return [column for column in columns if column not in others]
 
 
 def _combined_fingerprint(files: Sequence[str]) -> str:

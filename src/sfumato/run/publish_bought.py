@@ -93,14 +93,11 @@ class BoughtBounds(Publisher):
         noise = law.noise(numbers.scale, numbers.error()).times(moved * drawing.wider(numbers))
         figures = asked.figures(noisy, noise, known, law.pure)
         told = f"[{_written(low)}, {_written(high)}]"
-        part = f"clipped to {told}" if found else f"no bounds were found, clipped to {told}"
         bounds = {"clipped_from": float(low), "clipped_to": float(high)}
         labels = [{**label, **bounds} for label in asked.labels()]
-        parts = [f"{own}, {part}" if own else part for own in asked.parts()]
+        parts = _clipped_parts(asked.parts(), told, found is not None)
         (node,) = act.parameters["columns"]
-        note = f"{node} is the {question.kind} of what is clipped to {told}, bounds that "
-        note += f"were bought with {question.share:g} of its budget; its interval is for that clipped {question.kind}."
-        note += "" if found else " No power of two had enough rows: more rows, or a larger share, would find bounds."
+        note = _note(node, question, told, found is not None)
         events = (counts.event(), numbers.event())
         proofs = tuple(dict.fromkeys((question.proof, *(event.proof_id() for event in events))))
         return Performed(tidy_table(tidy_rows(node, parts, labels, figures)), {}, events, proofs, (note,))
@@ -128,6 +125,19 @@ class _Drawing:
     def records(self, noise: IndependentNoise, own: int) -> int:
         """How many rows the second draw is of."""
         return own if self._elsewhere is None else self._elsewhere.records_of(noise)
+
+
+def _clipped_parts(parts: Sequence[str], told: str, found: bool) -> list[str]:
+    """What each number is about, and between which bounds."""
+    clipped = f"clipped to {told}" if found else f"no bounds were found, clipped to {told}"
+    return [f"{own}, {clipped}" if own else clipped for own in parts]
+
+
+def _note(node: str, question: Bought, told: str, found: bool) -> str:
+    note = f"{node} is the {question.kind} of what is clipped to {told}, bounds that "
+    note += f"were bought with {question.share:g} of its budget; its interval is for that clipped {question.kind}."
+    note += "" if found else " No power of two had enough rows: more rows, or a larger share, would find bounds."
+    return note
 
 
 def _written(bound: float) -> str:

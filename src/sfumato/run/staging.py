@@ -195,12 +195,7 @@ def finish(
     if marker["run"].split(":")[0] != run:
         return False
     check_target(out)
-    if marker["paid_elsewhere"] is not True and (ledger is None or str(ledger.path.resolve()) != marker["ledger"]):
-        paid = marker["ledger"]
-        raise InputError(
-            f"{folder} holds a complete result that was paid from {paid}. Give that ledger with --ledger "
-            f"{shlex.quote(paid)} (from Python: ledger={paid!r}) to publish it. Nothing was spent."
-        )
+    _check_payer(folder, marker, ledger)
     if not _intact(folder, marker):
         raise InputError(
             f"{folder} was changed after it was complete, and is not published. What it cost stays counted. Move it "
@@ -217,6 +212,18 @@ def finish(
     finally:
         staging._release_lock()
     return True
+
+
+def _check_payer(folder: Path, marker: dict[str, Any], ledger: Ledger | None) -> None:
+    """What was paid from a ledger is committed there and nowhere else."""
+    if marker["paid_elsewhere"] is True:
+        return
+    paid = marker["ledger"]
+    if ledger is None or str(ledger.path.resolve()) != paid:
+        raise InputError(
+            f"{folder} holds a complete result that was paid from {paid}. Give that ledger with --ledger "
+            f"{shlex.quote(paid)} (from Python: ledger={paid!r}) to publish it. Nothing was spent."
+        )
 
 
 def _top(folder: Path) -> dict[str, str]:

@@ -96,30 +96,24 @@ def run_plan(
     being done, for who waits; `tell` hears what is lost by going on.
     """
     network = _remembering(_network(plan), forgotten)
-    if random_state is None:
+    dry = random_state is not None
+    if not dry:
         _check_one_party(plan)
-    if resume and out is not None and random_state is None:
-        finish(out, plan.hash, _book(ledger), again)
-        if (stored := _stored(plan, out)) is not None:
-            return stored
-    if out is not None:
-        _check_resumable(plan, out, resume or random_state is not None, again)
-        check_target(out)
+    if out is not None and (stored := _left_before(plan, out, ledger, resume, dry, again)) is not None:
+        return stored
+    payer = None if dry else ledger  # a dry run charges nobody
     with noting_interruption():
-        tables = tables_in(plan, Path(data)) if isinstance(data, str | Path) else _read_once(data)
+        tables = _read(plan, data)
         _check_derived(plan, network)
-        key = row_key or _ledger_key(ledger if random_state is None else None)
-        charged = _book(ledger) if random_state is None else None
+        key = row_key or _ledger_key(payer)
+        charged = _book(payer)
         stage("reading the tables")
         check_columns(network, tables)
         sources = sources_of(network, tables, charged)
-        if charged is not None and not is_waiting(out):
-            check_order(plan, charged, sources, tell)
-            check_balance(plan, charged, sources)
+        _check_accounts(plan, charged, sources, out, tell)
         stage("evaluating the study")
-        keys = dict.fromkeys((one.name for one in network.spec.datasets), key)
-        values = _evaluated(network, tables, engine, keys, _is_of_sums(plan, network), stage)
-        if random_state is None:
+        values = _evaluated(network, tables, engine, key, _is_of_sums(plan, network), stage)
+        if not dry:
             check_sizes(network.spec, {name: table.num_rows for name, table in values.individuals.items()})
         columns = _columns(plan, values)
         _check_certificates(plan, holds)
@@ -150,6 +144,35 @@ def run_plan(
         _commit(charged, payment.reservations)
         staging.publish()
     return release
+
+
+def _left_before(
+    plan: Plan, out: Path, ledger: Ledger | str | Path | None, resume: bool, dry: bool, again: str
+) -> Release | None:
+    """What an earlier run of this plan left in `out`, where it is asked for; else `out` must be free for a new one."""
+    if resume and not dry:
+        finish(out, plan.hash, _book(ledger), again)
+        if (stored := _stored(plan, out)) is not None:
+            return stored
+    _check_resumable(plan, out, resume or dry, again)
+    check_target(out)
+    return None
+
+
+def _check_accounts(
+    plan: Plan,
+    ledger: Ledger | None,
+    sources: Mapping[str, tuple[str, ...]],
+    out: Path | None,
+    tell: Callable[[str], None],
+) -> None:
+    """Whether it is this plan's turn and the accounts can pay; not asked where a result that was paid waits in `out`.
+
+    Of such a result it is said how to publish it (run/staging.py).
+    """
+    if ledger is not None and not is_waiting(out):
+        check_order(plan, ledger, sources, tell)
+        check_balance(plan, ledger, sources)
 
 
 def _check_turn(plan: Plan, ledger: Ledger, reservations: list[Reservation]) -> None:
@@ -190,8 +213,10 @@ def _book(ledger: Ledger | str | Path | None) -> Ledger | None:
     return ledger if isinstance(ledger, Ledger) or ledger is None else Ledger(ledger)
 
 
-def _read_once(data: Mapping[str, Any]) -> dict[str, Any]:
+def _read(plan: Plan, data: Mapping[str, Any] | str | Path) -> Mapping[str, Any]:
     """Tables that can be read again: their content is what an account is bound to."""
+    if isinstance(data, str | Path):
+        return tables_in(plan, Path(data))
     return {name: one.read_all() if isinstance(one, pa.RecordBatchReader) else one for name, one in data.items()}
 
 
@@ -262,10 +287,11 @@ def _evaluated(
     network: Network,
     tables: Mapping[str, Any],
     engine: str | Engine,
-    row_keys: Mapping[str, bytes],
+    row_key: bytes,
     sums_only: bool,
     stage: Callable[[str], None],
 ) -> Values:
+    row_keys = dict.fromkeys((one.name for one in network.spec.datasets), row_key)
     if engine == "local":
         return network.evaluate(_without_forgotten(network, tables), row_keys, sums_only=sums_only)
     from sfumato.run.engine.study import evaluate_on

@@ -177,7 +177,7 @@ class Questioned(BuilderMethod):
             case "edges":
                 return edges[asking.columns[0].name]
             case "groups":
-                return f"by([{', '.join(_group(column, asking.cuts) for column in asking.groups)}])"
+                return _groups(asking.groups, asking.cuts)
             case "numbers":
                 return _numbers(asking.options["numbers"], "give one list of numbers, the smallest first")
         return show(Number(_whole(asking.options[_OPTIONS[place].name])))
@@ -226,6 +226,10 @@ def _edges_beside(asking: Asking) -> Any:
     return {**_edges_by_name(asking.options["edges"], numbers), **asking.cuts}
 
 
+def _groups(columns: Sequence[DeclaredColumn], cuts: Mapping[str, Any]) -> str:
+    return f"by([{', '.join(_group(column, cuts) for column in columns)}])"
+
+
 def _group(column: DeclaredColumn, cuts: Mapping[str, Any]) -> str:
     classes = f": {_edges(column, cuts[column.name], least=1)}" if column.name in cuts else ""
     return f"{show(column.variable)}{classes}"
@@ -242,15 +246,19 @@ def _is_listed(column: DeclaredColumn) -> bool:
 
 def _edges(column: DeclaredColumn, given: Any, least: int = 2) -> str:
     if given is None:
-        if not isinstance(column.domain, Interval):
-            raise InputError(f"{column.name} has no declared range: give its edges, edges=[…]")
-        low, step = column.domain.low, column.domain.width / _BINS
-        given = [*(float(f"{low + step * place:.12g}") for place in range(_BINS)), column.domain.high]
+        given = _equal_parts(column)
     edges = [_edge(column, edge) for edge in ([given] if isinstance(given, str) else given)]
     if len(edges) < least or any(first >= second for first, second in pairwise(edges)):
         raise InputError(f"the edges of {column.name} must be at least {_AT_LEAST[least]}")
     unit = column.domain.calendar if isinstance(column.domain, Interval) else ""
     return show(ListTerm(tuple(moment_of(edge, unit) for edge in edges)))
+
+
+def _equal_parts(column: DeclaredColumn) -> list[float]:
+    if not isinstance(column.domain, Interval):
+        raise InputError(f"{column.name} has no declared range: give its edges, edges=[…]")
+    low, step = column.domain.low, column.domain.width / _BINS
+    return [*(float(f"{low + step * place:.12g}") for place in range(_BINS)), column.domain.high]
 
 
 def _edge(column: DeclaredColumn, edge: Any) -> float:
