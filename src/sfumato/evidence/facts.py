@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sfumato.evidence.beside import Beside, LearnedExactly, beside_of
 from sfumato.evidence.drawn import Drawn, drawn_for
 from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files
@@ -24,6 +23,7 @@ from sfumato.evidence.odds import Odds, odds_of, one_in
 from sfumato.evidence.took_part import TookPart, as_drawn, took_part
 from sfumato.lang.spec import EVERYONE
 from sfumato.plan.about import decided_of, title_of, weak_promises
+from sfumato.plan.beside import Beside, LearnedExactly, beside_of
 from sfumato.plan.plan import Plan, Planned, Promise
 from sfumato.plan.told import Told
 from sfumato.plan.usefulness import verdicts_of

@@ -2,7 +2,7 @@
 
 In:   a Plan.
 Out:  Beside, plain values; the sentences are in templates/words.txt.
-Not here: the promises themselves (evidence/facts.py).
+Not here: the promises themselves (evidence/facts.py), what else a plan says (plan/beforehand.py).
 """
 
 from __future__ import annotations
