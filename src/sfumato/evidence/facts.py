@@ -27,6 +27,7 @@ from sfumato.plan.beside import Beside, LearnedExactly, beside_of
 from sfumato.plan.plan import Plan, Planned, Promise
 from sfumato.plan.told import Told
 from sfumato.plan.usefulness import verdicts_of
+from sfumato.plan.whole import whole_cost
 
 __all__ = ["PromiseFacts", "PublicationFacts", "ReleaseFacts", "gather", "promise_facts"]
 
@@ -138,7 +139,7 @@ class ReleaseFacts:
     @cached_property
     def costs(self) -> dict[str, str]:
         """What the ledger is charged for each dataset, as if everybody showed everything to everybody."""
-        return {dataset: str(self.plan.cost(dataset)) for dataset in self.plan.datasets}
+        return {dataset: whole_cost(self.plan, dataset) for dataset in self.plan.datasets}
 
     @property
     def weak(self) -> tuple[str, ...]:
