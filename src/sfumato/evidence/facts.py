@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sfumato.evidence.beside import Beside, LearnedExactly, beside_of
 from sfumato.evidence.drawn import Drawn, drawn_for
 from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files
@@ -24,9 +23,11 @@ from sfumato.evidence.odds import Odds, odds_of, one_in
 from sfumato.evidence.took_part import TookPart, as_drawn, took_part
 from sfumato.lang.spec import EVERYONE
 from sfumato.plan.about import decided_of, title_of, weak_promises
+from sfumato.plan.beside import Beside, LearnedExactly, beside_of
 from sfumato.plan.plan import Plan, Planned, Promise
 from sfumato.plan.told import Told
 from sfumato.plan.usefulness import verdicts_of
+from sfumato.plan.whole import whole_cost
 
 __all__ = ["PromiseFacts", "PublicationFacts", "ReleaseFacts", "gather", "promise_facts"]
 
@@ -138,7 +139,7 @@ class ReleaseFacts:
     @cached_property
     def costs(self) -> dict[str, str]:
         """What the ledger is charged for each dataset, as if everybody showed everything to everybody."""
-        return {dataset: str(self.plan.cost(dataset)) for dataset in self.plan.datasets}
+        return {dataset: whole_cost(self.plan, dataset) for dataset in self.plan.datasets}
 
     @property
     def weak(self) -> tuple[str, ...]:

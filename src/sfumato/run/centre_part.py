@@ -34,6 +34,7 @@ from sfumato.network.columns import check_columns
 from sfumato.network.evaluate import Values
 from sfumato.network.stores.store import StoredRows
 from sfumato.plan.plan import Plan
+from sfumato.plan.whole import whole_cost
 from sfumato.run.accounts import Grant, first_grant, needed, renamed, sources_of
 from sfumato.run.centre_home import Home, RoundFolder
 from sfumato.run.charges import check_balance, check_granted, reserve_plan
@@ -185,7 +186,7 @@ def join_study(
             asyncio.run(turn_down(host, port, name=line.name, key=line.key, error=error, tls=line.tls))
             raise
         plan = part.course.plan
-        tell(f"{home.name}: this round costs {', '.join(str(plan.cost(name)) for name in plan.datasets)}")
+        tell(f"{home.name}: this round costs {', '.join(whole_cost(plan, name) for name in plan.datasets)}")
         asyncio.run(_take_all(part, line, where, verify))
         return _published(part.course, publish)
 
