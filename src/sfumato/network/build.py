@@ -432,14 +432,36 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
     zones = tuple(
         zones_of(r, observed_by(r, observed, publications, nodes), variants) for r in network.spec.requirements
     )
+    exact = _once(passes, _Pass.exact)
+    shown = {*chain.from_iterable(one.observed for one in zones), *(variable for _, variable in exact)}
+    _check_skipped(network, shown | {show(one.group) for one in network.spec.fairness})
     return replace(
         network,
         zones=zones,
         publications=publications,
         personal=_once(passes, _Pass.personal),
         instances=_once(passes, _Pass.instances),
-        exact=_once(passes, _Pass.exact),
+        exact=exact,
     )
+
+
+def _check_skipped(network: Network, shown: Set[str]) -> None:
+    """Only sums can leave people out, in whichever class their formula reads a cell that may be absent.
+
+    A study alone does not show that (lang/cells.py): who is in which class, public tables say.
+    """
+    for group in network.groups:
+        for name in sorted(shown & {node.name for node in group.nodes}):
+            for cell in sorted(group.skipped(name)):
+                said = ", ".join(show(fact) for fact in group.structure)
+                whose = f"{name} of people with {said} is" if said else f"{name} is"
+                raise refusal(
+                    network.node(name).position,
+                    f"People without {cell} are skipped, and {whose} computed from it: what is shown of it, or made "
+                    "from whole rows, has a row for everybody.",
+                    f"Write missing({cell}, Value), or missing({cell}, never) if it is certain that no such cell is "
+                    "absent, in place of skip; or publish an aggregate, which can leave people out.",
+                )
 
 
 def _once(passes: Sequence[_Pass], said: Callable[[_Pass], Iterable[_Said]]) -> tuple[_Said, ...]:
