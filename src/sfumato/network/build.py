@@ -23,6 +23,7 @@ from sfumato.lang.term import Compound, Position, Term, Variable, called, indica
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import marked_apart
 from sfumato.network.cells import cell_of
+from sfumato.network.columns import home_of
 from sfumato.network.gather import aggregate_bounds, aggregates_of
 from sfumato.network.known import with_known
 from sfumato.network.members import check_members
@@ -32,7 +33,7 @@ from sfumato.network.observations import is_own
 from sfumato.network.owners import with_owners
 from sfumato.network.peers import with_peers
 from sfumato.network.refusal import refusal
-from sfumato.network.structure import Alike, alike, fed_datasets, individuals_of, public_facts
+from sfumato.network.structure import Alike, alike, fed_datasets, identity_of, individuals_of, public_facts
 from sfumato.network.tables import TableRoom, layout_of, naming_columns
 from sfumato.network.zones import observed_by, zones_of
 
@@ -80,6 +81,7 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     spec = with_owners(spec, tables)
     people = individuals_of(spec)
     _check_owners(spec, people)
+    _check_homes(spec)
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
     with TableRoom(tables, needed, naming=naming_columns(spec)) as room:
         check_members(room, spec)
@@ -126,6 +128,20 @@ def _check_owners(spec: Spec, people: frozenset[str]) -> None:
                     "belongs to whom is public, put it into a public table and say for each owner what is theirs: "
                     "instance_rv(patients, P, cost(V)) :- seen(V, P, D).",
                 )
+
+
+def _check_homes(spec: Spec) -> None:
+    """Who the individuals are is said by one column."""
+    for dataset in fed_datasets(spec):
+        home, goal = home_of(spec, dataset), identity_of(dataset)
+        named, wanted = home.naming(goal), f"column(Table, id, {dataset.goal}), rows_per_person(Table, 1)"
+        if len(named) > 1:
+            raise refusal(
+                named[1].position,
+                f"Who the individuals of {dataset.name} are is said by {home.table} alone, and by several of its "
+                f"columns: {' and '.join(column.name for column in named)}.",
+                f"Declare a table with a row for each of them: source(Table, 'file'), {wanted}.",
+            )
 
 
 def _check_nobodys(nodes: Iterable[Node]) -> None:
