@@ -131,7 +131,7 @@ def _check_owners(spec: Spec, people: frozenset[str]) -> None:
 
 
 def _check_homes(spec: Spec) -> None:
-    """Who the individuals are is said by one column."""
+    """Who the individuals are is said by one column, and over centres by rows that each of them has alone."""
     for dataset in fed_datasets(spec):
         home, goal = home_of(spec, dataset), identity_of(dataset)
         named, wanted = home.naming(goal), f"column(Table, id, {dataset.goal}), rows_per_person(Table, 1)"
@@ -141,6 +141,14 @@ def _check_homes(spec: Spec) -> None:
                 f"Who the individuals of {dataset.name} are is said by {home.table} alone, and by several of its "
                 f"columns: {' and '.join(column.name for column in named)}.",
                 f"Declare a table with a row for each of them: source(Table, 'file'), {wanted}.",
+            )
+        if spec.centres and home.public:
+            raise refusal(
+                dataset.position,
+                f"Who the individuals of {dataset.name} are is said by {home.table}, which is public: every centre "
+                "would count all of them.",
+                f"Declare the private table that each centre holds: source(Table, 'file'), {wanted}; or take the "
+                "centres out.",
             )
 
 
