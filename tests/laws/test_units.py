@@ -219,3 +219,26 @@ def test_private_groups_and_other_peoples_statistics_are_refused(old, new, said)
     with pytest.raises((PlanError, StudyError)) as error:
         make_plan(load(GROUPS.replace(old, new)), KINDS)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.by_day(3)
+def test_a_group_counts_its_own_in_whatever_order_its_goal_says_so(seed):
+    """p(P), in(P, vip) and more, in any order and any brackets; not where the group is said of somebody else."""
+    chance = np.random.default_rng(seed)
+    parts = ["p(Q)", "in(Q, vip)", *(["age(Q) > 3", "in(Q, K)"][: int(chance.integers(0, 3))])]
+    goal = " , ".join(chance.permutation(parts)[:-1])
+    (last,) = set(parts) - set(goal.split(" , "))
+    text = GROUPS.replace("sum(sv, age(P), (p(P), in(P, vip)))", f"sum(sv, age(Q), (({goal}), {last}))")
+    plan = make_plan(load(text), KINDS, sizes={"p": 5})
+    plain = make_plan(load(GROUPS), KINDS, sizes={"p": 5})
+    assert [(draw.node, draw.scale) for draw in plan.draws] == [(draw.node, draw.scale) for draw in plain.draws]
+    data = rows(chance)
+    vips = data["t"].filter(pa.array([kind == "vip" for kind in KINDS["g"]["kind"].to_pylist()]))["age"].to_numpy()
+    values = plan.network.evaluate(data | KINDS).aggregates
+    found = {node.name: node.question.encode(values[node.name])[0] for node in plan.network.aggregates}
+    own = vips[vips > 3] if "age(Q) > 3" in parts else vips
+    middle = 5.0 * len(own)  # sums are of how far from the middle of the range
+    assert found["sv"] == pytest.approx(own.sum()) or found["sv"] == pytest.approx(own.sum() - middle)
+    with pytest.raises(PlanError, match=r"does not say in\(P, vip\)"):
+        make_plan(load(text.replace("in(Q, vip)", "in(Q, plain)")), KINDS)
