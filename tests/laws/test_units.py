@@ -242,3 +242,24 @@ def test_a_group_counts_its_own_in_whatever_order_its_goal_says_so(seed):
     assert found["sv"] == pytest.approx(own.sum()) or found["sv"] == pytest.approx(own.sum() - middle)
     with pytest.raises(PlanError, match=r"does not say in\(P, vip\)"):
         make_plan(load(text.replace("in(Q, vip)", "in(Q, plain)")), KINDS)
+
+
+@pytest.mark.parametrize(
+    ("declared", "asked"),
+    [
+        ("range(city(P), text).", "groups(g, city(P), p(P))."),
+        ("range(city(P), private(0.3)).", "sum(g, city(P), p(P))."),
+    ],
+)
+def test_a_variable_without_a_public_range_may_be_part_of_an_instance(declared, asked):
+    """To say whose it is asks nothing of it; without that line nothing of it is published."""
+    text = HEAD + f"column(t, city, city(P)). random(city(P)) :- p(P). {declared} "
+    text += "dataset(a, domain(P, p(P))). dataset_instance(a, P) :- p(P). instance_rv(a, P, age(P)) :- p(P). "
+    text += f"privacy_requirement(ra(public), a, dp(1, 1e-6)). {asked} publish(out, g, ra(public)). "
+    with pytest.raises(PlanError, match=r"Write instance_rv\(a, Instance, city\(P\)\)"):
+        make_plan(text)
+    plan = make_plan(text + "instance_rv(a, P, city(P)) :- p(P).")
+    cities = ["u", "v"] * 2000 if "text" in declared else [3.0, 5.0] * 2000
+    data = {"t": pa.table({"id": range(4000), **dict.fromkeys(NAMES, [1.0] * 4000), "city": cities})}
+    seen = run_plan(plan, data, None, random_state=1)["out"]
+    assert seen["value"].to_pylist() == pytest.approx([2000, 2000] if "text" in declared else [16000], abs=200)
