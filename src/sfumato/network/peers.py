@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 from sfumato.core import ApproxDP, Guarantee, Interval, Pufferfish, PureDP, Reach
 from sfumato.lang.reader import Clause, goals
-from sfumato.lang.spec import Column, Dataset, Missing, Peer, Range, Relation, Spec
+from sfumato.lang.shares import share_of
+from sfumato.lang.spec import Column, Dataset, Missing, Peer, PrivacyRequirement, Range, Relation, Spec
 from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, show, walk
 from sfumato.network.cells import text_as_number
 from sfumato.network.expression import sql_name
@@ -68,7 +69,7 @@ def with_peers(spec: Spec, room: TableRoom) -> Spec:
         peers=peers,
         derived={},
         requirements=tuple(
-            dataclasses.replace(one, guarantee=_for_rows(spec, one.dataset, one.guarantee, rows[one.dataset]))
+            dataclasses.replace(one, guarantee=_for_rows(spec, one.dataset, _stated(one), rows[one.dataset]))
             if one.dataset in rows
             else one
             for one in spec.requirements
@@ -289,6 +290,13 @@ def _most_rows(spec: Spec, room: TableRoom, dataset: Dataset, peers: Sequence[Pe
         f"SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM ({pairs}) WHERE who <> peer GROUP BY peer)"
     )
     return int(most) + 1
+
+
+def _stated(one: PrivacyRequirement) -> Guarantee:
+    """A promise, or its share of one step; of (ε, δ) that is (ε/T, δ/T), for what is promised for rows has no μ."""
+    if isinstance(one.whole, ApproxDP) and one.shares:
+        return share_of(one.whole, one.shares, numbers=False)
+    return one.guarantee
 
 
 def _for_rows(spec: Spec, dataset: str, guarantee: Guarantee, rows: int) -> Guarantee:
