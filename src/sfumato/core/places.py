@@ -18,9 +18,15 @@ Place = str | os.PathLike[str]
 
 
 @overload
-def place_of(given: Place) -> Path: ...
+def place_of(given: Place) -> Path:
+    """The Path of what was given."""
+
+
 @overload
-def place_of(given: Place | None) -> Path | None: ...
+def place_of(given: Place | None) -> Path | None:
+    """The Path of what was given, if it was."""
+
+
 def place_of(given: Place | None) -> Path | None:
     """The Path of a folder or a file.
 

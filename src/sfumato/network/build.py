@@ -23,7 +23,6 @@ from sfumato.lang.term import Compound, Position, Term, Variable, called, indica
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import marked_apart
 from sfumato.network.cells import cell_of
-from sfumato.network.columns import home_of
 from sfumato.network.gather import aggregate_bounds, aggregates_of
 from sfumato.network.known import with_known
 from sfumato.network.members import check_members
@@ -131,7 +130,14 @@ def _check_owners(spec: Spec, people: frozenset[str]) -> None:
 
 
 def _check_homes(spec: Spec) -> None:
-    """Who the individuals are is said by one column, and over centres by rows that each of them has alone."""
+    """Who the individuals are is said by one column, and over centres by rows that each of them has alone.
+
+    Of a private table both is so (`_check_owners`); a study without a public one needs none of what reads tables.
+    """
+    if not spec.public_tables:
+        return
+    from sfumato.network.columns import home_of
+
     for dataset in fed_datasets(spec):
         home, goal = home_of(spec, dataset), identity_of(dataset)
         named, wanted = home.naming(goal), f"column(Table, id, {dataset.goal}), rows_per_person(Table, 1)"
