@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from sfumato.core.places import Place, place_of
 from sfumato.evidence.drawn import Drawn, drawn_for
 from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files
@@ -164,8 +165,9 @@ class ReleaseFacts:
         return tuple(one for one in drawn_for(self.drawn, observer) if not one.publication)
 
 
-def gather(plan: Plan, folder: Path | None = None, *, own: str | None = None) -> ReleaseFacts:
+def gather(plan: Plan, folder: Place | None = None, *, own: str | None = None) -> ReleaseFacts:
     """The facts as anybody may know them; `own` is the observer who reads them, and may know its own errors."""
+    folder = place_of(folder)
     drawn = as_drawn(plan, folder)
     files = published_files(folder) if folder else {}
     beside = beside_of(plan)

@@ -20,6 +20,7 @@ from typing import Any
 from sfumato.core import NoGuarantee
 from sfumato.core.certificate import Certificate
 from sfumato.core.digest import plan_record
+from sfumato.core.places import Place, place_of
 from sfumato.core.threads import calm_threads
 from sfumato.errors import SfumatoError
 from sfumato.evidence.fairness import fairness_records, fairness_words, verify_fairness
@@ -41,9 +42,10 @@ __all__ = ["verify_folder", "verify_plan"]
 
 @calm_threads()
 def verify_folder(
-    folder: Path, study: Path | None = None, tables: Mapping[str, Any] | None = None
+    folder: Place, study: Place | None = None, tables: Mapping[str, Any] | None = None
 ) -> tuple[Check, ...]:
     """All checks of a published folder: certificates, the files they name, the plan; with the study also its own."""
+    folder = place_of(folder)
     checks: list[Check] = []
     plan: Plan | None = None
     if (folder / "plan.json").exists() or (folder / "results").exists() or study is not None:
@@ -67,7 +69,7 @@ def verify_folder(
     return tuple(checks)
 
 
-def _planned_part(plan: Plan, study: Path) -> Spec:
+def _planned_part(plan: Plan, study: Place) -> Spec:
     """Of a study with steps the one that was planned; of one over centres what was planned at home, if that was."""
     spec = load(study, plan.extras.get("step"))
     return at_home(spec, plan.extras["inside"]) if "inside" in plan.extras else spec
