@@ -7,10 +7,12 @@ counted by another column (six visits of one patient as one), groups by rooms in
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from sfumato.errors import SfumatoError
@@ -157,3 +159,64 @@ def test_a_group_is_counted_by_who_is_in_it_wherever_that_is_said():
     tables = TABLES | {"more": pd.DataFrame({"person": ["x", "y"], "home": ["a", "b"]})}
     assert planned(lines_of(second), tables) == "refused"  # seven in one home
     assert planned(lines_of(second.replace("at_most(6)", "at_most(7)")), tables) != "refused"
+
+
+#: One number as a table may have it.
+WRITTEN = {
+    "whole": lambda number: number,
+    "decimal": float,
+    "text": str,
+    "7.0": lambda number: f"{number}.0",
+    "7.00": lambda number: Decimal(f"{number}.00"),
+    "7.000": lambda number: Decimal(f"{number}.000"),
+}
+MORE_HOMES = GROUPS + (
+    "source(more, 'm.csv'). public(more). column(more, person, person(P)). column(more, home, home(H)).\n"
+    "relation(more, lives_in(P, H)).\n"
+)
+
+
+@pytest.mark.parametrize("second", WRITTEN)
+@pytest.mark.parametrize("first", WRITTEN)
+@pytest.mark.by_day(6)
+def test_members_that_two_tables_name_are_counted_together_however_they_are_written(first, second):
+    """Homes with members in both tables, and people in both: as many as there are is taken, or it is refused."""
+    chance = random.Random(f"{first} {second}")
+    pairs = [(who, home) for who in range(8) for home in range(3) if chance.random() < 0.4]
+    homes: dict[int, set[int]] = {}
+    for who, home in pairs:
+        homes.setdefault(home, set()).add(who)
+    joined: list[set[int]] = []
+    for own in homes.values():  # who is in two homes joins them
+        met = [other for other in joined if other & own]
+        joined = [other for other in joined if not other & own] + [own.union(*met)]
+    most, cut = max(map(len, joined)), chance.randrange(1, len(pairs))
+    tables = {
+        name: pa.table(
+            dict(zip(("person", "home"), ([*map(WRITTEN[way], own)] for own in zip(*rows, strict=True)), strict=True))
+        )
+        for name, way, rows in (("homes", first, pairs[:cut]), ("more", second, pairs[cut:]))
+    }
+
+    def bounded(number: int) -> Any:
+        return planned(lines_of(MORE_HOMES.replace("at_most(6)", f"at_most({number})")), tables)
+
+    assert bounded(most - 1) == "refused"
+    assert bounded(most) != "refused" or first != second
+
+
+@pytest.mark.parametrize("more", ["lives_in(P, H) :- moved(P, H).", "lives_in(c, 7).", "lives_in(P, 7) :- person(P)."])
+@pytest.mark.parametrize("seed", range(2))
+def test_members_that_clauses_add_are_not_overlooked(more, seed):
+    """Whoever a clause or a fact puts into a home stands in no table: groups that are counted in tables refuse it."""
+    reads = (
+        "random(z(P)) :- person(P), lives_in(P, H). depends(z(P), [], 1) :- lives_in(P, H).\n"
+        "sum(zz, z(P), person(P)). publish(zz, zz, a(public)).\n"
+        "source(f, 'f.csv'). public(f). column(f, p, person(P)). column(f, h, home(H)). relation(f, moved(P, H)).\n"
+    )
+    tables = TABLES | {"f": pd.DataFrame({"p": ["c", "d"], "h": ["a", "a"]})}
+    lines = lines_of(GROUPS + reads)
+    assert planned(lines, tables) != "refused"
+    lines.append(more)
+    random.Random(seed).shuffle(lines)
+    assert planned(lines, tables) == "refused"
