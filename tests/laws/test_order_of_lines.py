@@ -18,6 +18,7 @@ import pytest
 from sfumato.errors import SfumatoError
 from sfumato.lang import load
 from sfumato.lang.reader import read
+from sfumato.network import Network
 from sfumato.run.held_tables import all_tables
 from sfumato.run.planning import make_plan
 
@@ -220,3 +221,53 @@ def test_members_that_clauses_add_are_not_overlooked(more, seed):
     lines.append(more)
     random.Random(seed).shuffle(lines)
     assert planned(lines, tables) == "refused"
+
+
+#: How many rows of a person count, and whether a table with that rule may list everybody beside others that may not.
+LISTING = "rows_per_person({}, 1)."
+OF_SEVERAL = (
+    "rows_per_person({}, 2).",
+    "rows_per_person({}, 4).",
+    "each_person({}, mean).",
+    "rows_per_person({}, 1, last(day)).",
+)
+
+
+def tables_of_people(chance: random.Random) -> tuple[list[str], dict[str, pa.Table], str | None]:
+    """Up to three private tables of the same people, their rows, and the table that lists everybody, if one does."""
+    names = chance.sample(["a", "b", "c"], k=chance.randrange(1, 4))
+    rules = {name: chance.choice([LISTING, LISTING, *OF_SEVERAL]) for name in names}
+    things = {name for name in names if chance.random() < 0.2}
+    lines, rows = ["dataset(d, domain(P, p(P)))."], {}
+    lines += ["privacy_requirement(o(public), d, dp(1)).", "count(n, p(P)). publish(n, n, o(public))."]
+    for name, rule in rules.items():
+        who = [chance.choice("uvwxyz") for _ in range(chance.randrange(1, 7))]
+        rows[name] = pa.table({"id": who, name: [1.0] * len(who), "day": [1] * len(who), "kind": ["k"] * len(who)})
+        lines += [f"source({name}, '{name}.csv'). column({name}, id, p(P)). {rule.format(name)} missing({name}, skip)."]
+        lines += [f"column({name}, {name}, x{name}(P)). random(x{name}(P)) :- p(P). range(x{name}(P), 0, 9)."]
+        lines += [f"sum(s{name}, x{name}(P), p(P)). publish(s{name}, s{name}, o(public))."]
+        lines += [f"column({name}, kind, k{name}(K)). relation({name}, has{name}(P, K))."] if name in things else []
+        lines += [f"count(h{name}, (p(P), has{name}(P, k))). publish(h{name}, h{name}, o(public))."] * (name in things)
+    ranks = {name: (name in things, rules[name] != LISTING) for name in names}
+    first = [name for name in names if ranks[name] == min(ranks.values())]
+    return lines_of("\n".join(lines)), rows, first[0] if len(first) == 1 else None
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.by_day(5)
+def test_who_there_is_hangs_on_no_order_and_on_one_table(seed):
+    """Several private tables say whose a row is: one lists everybody, or the study is refused, in any order of lines.
+
+    The number of people is that of the one table, whoever has rows elsewhere.
+    """
+    chance = random.Random(seed)
+    lines, rows, home = tables_of_people(chance)
+    for changed in (0, 1):
+        chance.shuffle(lines)
+        if home is None:
+            assert planned(lines, {}) == "refused"
+            continue
+        network = Network.from_spec(load("\n".join(lines)))
+        others = {name: table if name == home else table.slice(changed) for name, table in rows.items()}
+        (number,) = network.node("n").question.encode(network.evaluate(others).aggregates["n"])
+        assert number == len(set(rows[home]["id"].to_pylist()))

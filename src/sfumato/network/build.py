@@ -23,6 +23,7 @@ from sfumato.lang.term import Compound, Position, Term, Variable, called, indica
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import marked_apart
 from sfumato.network.cells import cell_of
+from sfumato.network.columns import check_homes
 from sfumato.network.gather import aggregate_bounds, aggregates_of
 from sfumato.network.known import with_known
 from sfumato.network.members import check_members
@@ -80,6 +81,7 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     spec = with_owners(spec, tables)
     people = individuals_of(spec)
     _check_owners(spec, people)
+    check_homes(spec)
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
     with TableRoom(tables, needed, naming=naming_columns(spec)) as room:
         check_members(room, spec)
