@@ -19,6 +19,7 @@ from sfumato.lang.whose import Division
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network, Node
 from sfumato.network.parts import column_parts
+from sfumato.plan.reads import read_by
 from sfumato.questions.registry import QUESTIONS
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _check_cells(
     network: Network, request: Request, part: Division | None, listed: frozenset[str], whose: Mapping[str, str]
 ) -> None:
     unit = part.name if part else request.requirement.dataset
-    for cell in cells_behind(network, request.nodes):
+    for cell in cells_behind(network, read_by(network, request)):
         if cell not in listed:
             other = f"it belongs to {whose[cell]}" if cell in whose else "it belongs to no instance of it"
             raise PlanError(
@@ -103,7 +104,7 @@ def _check_cells(
                 f"or publish {request.name} under a requirement on a dataset that has it. Nothing was planned and "
                 "nothing was spent."
             )
-    tables = _tables_behind(network, request.nodes)
+    tables = _tables_behind(network, read_by(network, request))
     if part is not None and tables:
         raise PlanError(
             f"{request.position}{request.name} counts rows of {', '.join(sorted(tables))}, which belong to the whole "
@@ -114,7 +115,7 @@ def _check_cells(
 
 def _check_group(network: Network, request: Request, part: Division) -> None:
     """A statistic of a group counts people of that group alone, by the study's own words."""
-    nodes = [node for node in network.aggregates if node.name in _behind(network, request.nodes)]
+    nodes = [node for node in network.aggregates if node.name in _behind(network, read_by(network, request))]
     if not request.of_sums or not nodes:
         raise PlanError(
             f"{request.position}{request.name} is no statistic, and {show(request.requirement.name)} is about the "
