@@ -15,6 +15,7 @@ from sfumato.evidence import verify
 from sfumato.evidence.explain import explain
 from sfumato.lang import load
 from sfumato.network.network import Network
+from sfumato.network.parts import check_parts
 from sfumato.plan.plan import Plan
 
 NAMES = ("age", "income", "pulse", "dose")
@@ -103,6 +104,69 @@ def test_which_rows_are_used_for_a_part_does_not_hang_on_another(seed, rule):
         for _ in range(6):
             after = sums(network, moved(chance, data, names))
             assert {name for name in before if before[name] != after[name]} <= {f"s_{part}"}
+
+
+def told_apart(parts: dict[str, list[str]], rule: str, viewed: bool) -> str:
+    """The same rows under a name for each part, as they are or as a view with columns of other names."""
+    text = divided(parts, {"first": "gdp(0.5)", "second": "gdp(0.2)"}).split("dataset(", 1)[1]
+    text = "source(h, 'h.parquet'). column(h, id, p(P)). rows_per_person(h, 1). missing(h, never).\ndataset(" + text
+    for part, names in parts.items():
+        text += f"source({part}, 't.parquet'). column({part}, id, p(P)). missing({part}, never).\n"
+        text += rule.replace("(t,", f"({part},") + ".\n"
+        for name in names:
+            text += f"column({part}, {viewed * 'v_'}{name}, {name}(P)). random({name}(P)) :- p(P).\n"
+            text += f"range({name}(P), 0, {10 * (NAMES.index(name) + 1)}).\n"
+    return text
+
+
+@pytest.mark.parametrize("viewed", [False, True], ids=["file", "view"])
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.by_day(3)
+def test_one_file_under_two_names_does_not_choose_one_part_by_another(seed, rule, viewed):
+    """The same rows are declared once for each part: columns that a name does not declare choose nothing of it."""
+    chance = np.random.default_rng(seed)
+    order = list(chance.permutation(NAMES))
+    cut = int(chance.integers(1, 4))
+    parts = {"first": order[:cut], "second": order[cut:]}
+    network = Network.from_spec(load(told_apart(parts, rule, viewed)))
+    check_parts(network)
+    data = rows(chance, of_each=int(chance.integers(2, 5)))
+
+    def shown(given: dict[str, pa.Table]) -> dict[str, pa.Table]:
+        names = [f"v_{name}" if viewed and name in NAMES else name for name in given["t"].column_names]
+        table = given["t"].rename_columns(names)
+        return {"first": table, "second": table, "h": pa.table({"id": [f"u{place}" for place in range(5)]})}
+
+    before = sums(network, shown(data))
+    for part, names in parts.items():
+        for _ in range(2):
+            after = sums(network, shown(moved(chance, data, names)))
+            assert {name for name in before if before[name] != after[name]} <= {f"s_{part}"}
+
+
+@pytest.mark.parametrize(
+    ("first", "more"),
+    [
+        ("rows_per_person(t, 1, last(income))", ""),
+        ("rows_per_person(t, 2, first('INCOME'))", ""),
+        (
+            "rows_per_person(t, 2)",
+            "column(first, income, band(B)). relation(first, has(P, B)). sum(b, age(P), p(P)).\n",
+        ),
+    ],
+)
+def test_a_column_with_cells_of_one_part_does_not_choose_rows_of_another(first, more):
+    parts = {"first": ["age", "pulse"], "second": ["income", "dose"]}
+    text = told_apart(parts, "rows_per_person(t, 2)", False).replace(
+        "rows_per_person(first, 2)", first.replace("(t", "(first")
+    )
+    used = (
+        "publish(nb, b, first(public)). count(c, (p(P), has(P, 3))). publish(nc, c, first(public)).\n" if more else ""
+    )
+    with pytest.raises(PlanError, match="they would choose what is shown of first"):
+        make_plan(text + more + used)
+    make_plan(told_apart(parts, "rows_per_person(t, 2, last(day))", False))
 
 
 def salts(columns: str) -> str:

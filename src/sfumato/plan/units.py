@@ -18,7 +18,7 @@ from sfumato.lang.vocabulary import AGGREGATES
 from sfumato.lang.whose import Division
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network, Node
-from sfumato.network.parts import column_parts
+from sfumato.network.parts import check_parts
 from sfumato.plan.reads import read_by
 from sfumato.questions.registry import QUESTIONS
 
@@ -33,8 +33,7 @@ def check_units(network: Network, requests: Iterable[Request]) -> None:
     asked = tuple(requests)
     _check_observers(network)
     whose = _owners(network)
-    for table in {column.table for column in network.spec.columns}:
-        column_parts(network, table)
+    check_parts(network)
     _check_personal(network)
     for request in asked:
         _check_request(network, request, whose)
