@@ -33,6 +33,7 @@ from sfumato.network.observations import is_own
 from sfumato.network.owners import with_owners
 from sfumato.network.peers import with_peers
 from sfumato.network.refusal import refusal
+from sfumato.network.shown import Lines, check_shown
 from sfumato.network.structure import Alike, alike, fed_datasets, individuals_of, public_facts
 from sfumato.network.tables import TableRoom, layout_of, naming_columns
 from sfumato.network.zones import observed_by, zones_of
@@ -96,6 +97,7 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
         for done in own:
             _check_alone(spec, facts, done, masks[dataset.name])
         _check_among_others(spec, facts, own, masks[dataset.name])
+        check_shown(dataset, (Lines(done.own, done.observed(), done.publications()) for done in own))
         passes += own
     passes = passes or [_ground(spec, facts, None, Alike(None, ()), masks)]
     return with_known(_assemble(spec, passes, masks), tables)
