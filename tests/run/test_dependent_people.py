@@ -414,8 +414,6 @@ def test_the_second_end_of_a_relation_may_have_a_word_of_its_own():
         ("range(cost(P), 0, 100).", "range(cost(P), [low, high]).", "has no range of numbers"),
         ("rows_per_person(visits, 1)", "rows_per_person(visits, 2)", "takes one cell of each"),
         ("rows_per_person(visits, 1)", "each_person(visits, mean)", "takes one cell of each"),
-        ("dataset(pats", "friend(a, b). dataset(pats", "fed by a table and by clauses"),
-        ("dataset(pats", "relation(fr, friend(Q, P)). dataset(pats", "several lines relation"),
     ],
 )
 def test_what_friends_would_give_away_is_refused(old, new, said):

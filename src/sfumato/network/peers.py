@@ -21,7 +21,7 @@ from sfumato.lang.spec import Column, Dataset, Missing, Peer, Range, Spec
 from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, show, walk
 from sfumato.network.cells import text_as_number
 from sfumato.network.expression import sql_name
-from sfumato.network.refusal import check_fed_by_tables, refusal
+from sfumato.network.refusal import refusal
 from sfumato.network.rows import PUBLIC_KEY, RANK, kept_rows
 from sfumato.network.tables import TEXT, TableRoom, layout_of
 
@@ -117,7 +117,6 @@ def _of_peers(spec: Spec, clause: Clause, what: Compound, relation: str, used: s
     if not spec.table_predicates.get(relation, ("", False))[1]:
         return None
     dataset = _between_individuals(spec, relation)
-    _check_relation(spec, relation, clause)
     cell = spec.column_of(what)
     if dataset is None or cell is None or cell.table in spec.public_tables:
         return None
@@ -129,17 +128,6 @@ def _of_peers(spec: Spec, clause: Clause, what: Compound, relation: str, used: s
             "Write sum(L) or mean(L), and compute the rest from it.",
         )
     return _Found(clause, dataset, cell, relation, used == {"mean"})
-
-
-def _check_relation(spec: Spec, relation: str, clause: Clause) -> None:
-    """Who has whom as a peer is read from one table: pairs that stand elsewhere would be left out without a word."""
-    check_fed_by_tables(spec, relation, clause.position)
-    if sum(indicator(one.atom) == relation for one in spec.relations) > 1:
-        raise refusal(
-            clause.position,
-            f"{relation} stands in several lines relation(Table, …), and a sum over others reads one of them.",
-            "Put all pairs into one table, and keep the line of that one.",
-        )
 
 
 def _reads_others(child: Compound, what: Compound, goal: Compound) -> bool:
