@@ -56,13 +56,17 @@ def _check_group(room: TableRoom, spec: Spec, one: Correlated, goal: Term) -> No
     pairs = {pair for own in ends for pair in _pairs(room, own)}
     shown, said = largest_group(pairs, any(own.network for own in ends)), int(one.bound)
     if shown > said:
-        tables = list(dict.fromkeys(own.table for own in ends))
         raise refusal(
             one.position,
-            f"{' and '.join(tables)} {'is public and shows' if len(tables) == 1 else 'are public and show'} {shown} "
-            f"who belong together, more than at_most({said}).",
+            f"{_public(ends)} {shown} who belong together, more than at_most({said}).",
             f"Write at_most({shown}), or correct the table.",
         )
+
+
+def _public(ends: Sequence[_Ends]) -> str:
+    """That these tables show something to everybody."""
+    tables = list(dict.fromkeys(own.table for own in ends))
+    return f"{' and '.join(tables)} {'is public and shows' if len(tables) == 1 else 'are public and show'}"
 
 
 @dataclass(frozen=True)

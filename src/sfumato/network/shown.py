@@ -49,9 +49,8 @@ def check_shown(dataset: Dataset, structures: Iterable[Lines]) -> None:
     """Refuse what is shown of the individuals of some structures, where those of another have it as well."""
     every = list(structures)
     shown = [lines.shown() for lines in every]
-    for (name, requirement, variable), (what, position) in {
-        key: at for one in shown for key, at in one.items()
-    }.items():
+    said = {key: at for one in shown for key, at in one.items()}
+    for (name, requirement, variable), (what, position) in said.items():
         for lines, own in zip(every, shown, strict=True):
             if variable in lines.own and (name, requirement, variable) not in own:
                 line = f"publish({name}, {show(what)}, {requirement})" if name else f"dp_rv({requirement}, {variable})"
