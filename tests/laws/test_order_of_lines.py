@@ -7,15 +7,18 @@ counted by another column (six visits of one patient as one), groups by rooms in
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from sfumato.errors import SfumatoError
 from sfumato.lang import load
 from sfumato.lang.reader import read
+from sfumato.network import Network
 from sfumato.run.held_tables import all_tables
 from sfumato.run.planning import make_plan
 
@@ -157,3 +160,114 @@ def test_a_group_is_counted_by_who_is_in_it_wherever_that_is_said():
     tables = TABLES | {"more": pd.DataFrame({"person": ["x", "y"], "home": ["a", "b"]})}
     assert planned(lines_of(second), tables) == "refused"  # seven in one home
     assert planned(lines_of(second.replace("at_most(6)", "at_most(7)")), tables) != "refused"
+
+
+#: One number as a table may have it.
+WRITTEN = {
+    "whole": lambda number: number,
+    "decimal": float,
+    "text": str,
+    "7.0": lambda number: f"{number}.0",
+    "7.00": lambda number: Decimal(f"{number}.00"),
+    "7.000": lambda number: Decimal(f"{number}.000"),
+}
+MORE_HOMES = GROUPS + (
+    "source(more, 'm.csv'). public(more). column(more, person, person(P)). column(more, home, home(H)).\n"
+    "relation(more, lives_in(P, H)).\n"
+)
+
+
+@pytest.mark.parametrize("second", WRITTEN)
+@pytest.mark.parametrize("first", WRITTEN)
+@pytest.mark.by_day(6)
+def test_members_that_two_tables_name_are_counted_together_however_they_are_written(first, second):
+    """Homes with members in both tables, and people in both: as many as there are is taken, or it is refused."""
+    chance = random.Random(f"{first} {second}")
+    pairs = [(who, home) for who in range(8) for home in range(3) if chance.random() < 0.4]
+    homes: dict[int, set[int]] = {}
+    for who, home in pairs:
+        homes.setdefault(home, set()).add(who)
+    joined: list[set[int]] = []
+    for own in homes.values():  # who is in two homes joins them
+        met = [other for other in joined if other & own]
+        joined = [other for other in joined if not other & own] + [own.union(*met)]
+    most, cut = max(map(len, joined)), chance.randrange(1, len(pairs))
+    tables = {
+        name: pa.table(
+            dict(zip(("person", "home"), ([*map(WRITTEN[way], own)] for own in zip(*rows, strict=True)), strict=True))
+        )
+        for name, way, rows in (("homes", first, pairs[:cut]), ("more", second, pairs[cut:]))
+    }
+
+    def bounded(number: int) -> Any:
+        return planned(lines_of(MORE_HOMES.replace("at_most(6)", f"at_most({number})")), tables)
+
+    assert bounded(most - 1) == "refused"
+    assert bounded(most) != "refused" or first != second
+
+
+@pytest.mark.parametrize("more", ["lives_in(P, H) :- moved(P, H).", "lives_in(c, 7).", "lives_in(P, 7) :- person(P)."])
+@pytest.mark.parametrize("seed", range(2))
+def test_members_that_clauses_add_are_not_overlooked(more, seed):
+    """Whoever a clause or a fact puts into a home stands in no table: groups that are counted in tables refuse it."""
+    reads = (
+        "random(z(P)) :- person(P), lives_in(P, H). depends(z(P), [], 1) :- lives_in(P, H).\n"
+        "sum(zz, z(P), person(P)). publish(zz, zz, a(public)).\n"
+        "source(f, 'f.csv'). public(f). column(f, p, person(P)). column(f, h, home(H)). relation(f, moved(P, H)).\n"
+    )
+    tables = TABLES | {"f": pd.DataFrame({"p": ["c", "d"], "h": ["a", "a"]})}
+    lines = lines_of(GROUPS + reads)
+    assert planned(lines, tables) != "refused"
+    lines.append(more)
+    random.Random(seed).shuffle(lines)
+    assert planned(lines, tables) == "refused"
+
+
+#: How many rows of a person count, and whether a table with that rule may list everybody beside others that may not.
+LISTING = "rows_per_person({}, 1)."
+OF_SEVERAL = (
+    "rows_per_person({}, 2).",
+    "rows_per_person({}, 4).",
+    "each_person({}, mean).",
+    "rows_per_person({}, 1, last(day)).",
+)
+
+
+def tables_of_people(chance: random.Random) -> tuple[list[str], dict[str, pa.Table], str | None]:
+    """Up to three private tables of the same people, their rows, and the table that lists everybody, if one does."""
+    names = chance.sample(["a", "b", "c"], k=chance.randrange(1, 4))
+    rules = {name: chance.choice([LISTING, LISTING, *OF_SEVERAL]) for name in names}
+    things = {name for name in names if chance.random() < 0.2}
+    lines, rows = ["dataset(d, domain(P, p(P)))."], {}
+    lines += ["privacy_requirement(o(public), d, dp(1)).", "count(n, p(P)). publish(n, n, o(public))."]
+    for name, rule in rules.items():
+        who = [chance.choice("uvwxyz") for _ in range(chance.randrange(1, 7))]
+        rows[name] = pa.table({"id": who, name: [1.0] * len(who), "day": [1] * len(who), "kind": ["k"] * len(who)})
+        lines += [f"source({name}, '{name}.csv'). column({name}, id, p(P)). {rule.format(name)} missing({name}, skip)."]
+        lines += [f"column({name}, {name}, x{name}(P)). random(x{name}(P)) :- p(P). range(x{name}(P), 0, 9)."]
+        lines += [f"sum(s{name}, x{name}(P), p(P)). publish(s{name}, s{name}, o(public))."]
+        lines += [f"column({name}, kind, k{name}(K)). relation({name}, has{name}(P, K))."] if name in things else []
+        lines += [f"count(h{name}, (p(P), has{name}(P, k))). publish(h{name}, h{name}, o(public))."] * (name in things)
+    ranks = {name: (name in things, rules[name] != LISTING) for name in names}
+    first = [name for name in names if ranks[name] == min(ranks.values())]
+    return lines_of("\n".join(lines)), rows, first[0] if len(first) == 1 else None
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.by_day(5)
+def test_who_there_is_hangs_on_no_order_and_on_one_table(seed):
+    """Several private tables say whose a row is: one lists everybody, or the study is refused, in any order of lines.
+
+    The number of people is that of the one table, whoever has rows elsewhere.
+    """
+    chance = random.Random(seed)
+    lines, rows, home = tables_of_people(chance)
+    for changed in (0, 1):
+        chance.shuffle(lines)
+        if home is None:
+            assert planned(lines, {}) == "refused"
+            continue
+        network = Network.from_spec(load("\n".join(lines)))
+        others = {name: table if name == home else table.slice(changed) for name, table in rows.items()}
+        (number,) = network.node("n").question.encode(network.evaluate(others).aggregates["n"])
+        assert number == len(set(rows[home]["id"].to_pylist()))

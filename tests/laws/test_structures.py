@@ -361,3 +361,49 @@ def test_what_somebody_knows_exactly_is_found_in_every_structure(private):
     )
     network = Network.from_spec(load(study), {"m": SIX_PEOPLE})
     assert [one.variable for one in check_observations(network, {"m": SIX_PEOPLE})] == ["k(P)"]
+
+
+def shown_to(seed: int) -> tuple[set[str], set[str], str]:
+    """The classes that have a variable, those for which it is published, and the study with HERE for what is shown."""
+    rng = random.Random(seed)
+    having = {one for one in CLASSES if rng.random() < 0.6} or {"o"}
+    shown = {one for one in CLASSES if rng.random() < 0.6} or {"v"}
+    shown = having if rng.random() < 0.3 else shown
+    text = HEAD.replace("column(m, cls, cls(C)).", "column(m, cls, cls(C)). cls(o). cls(v). cls(w).")
+    text += "random(y(P)) :- p(P).\n"
+    text += "".join(
+        f"random(k(P)) :- in(P, {one}). depends(k(P), [x(P)], x(P)) :- in(P, {one}).\n" for one in sorted(having)
+    )
+    text += "".join(
+        f"random(own(P)) :- in(P, {one}). depends(own(P), [x(P)], x(P)) :- in(P, {one}).\n" for one in sorted(shown)
+    )
+    line = rng.choice(["publish(each, HERE, o(pub))", "dp_rv(o(pub), HERE)"])
+    return having, shown, text + "".join(f"{line} :- in(P, {one}).\n" for one in sorted(shown))
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.by_day(2)
+def test_nobody_is_shown_whom_a_condition_leaves_out(seed, tmp_path):
+    """Classes for which a variable is published: those are shown and nobody else, or the study is refused."""
+    having, shown, text = shown_to(seed)
+    chance = np.random.default_rng(seed)
+    who = [f"u{place}" for place in range(12)]
+    classes = dict(zip(who, [*CLASSES, *chance.choice([*CLASSES, ""], 9)], strict=True))
+    tables = {
+        "t": pd.DataFrame({"id": who, "x": chance.uniform(1, 99, 12), "y": 1.0, "z": 1.0}),
+        "v": pd.DataFrame({"id": who, "c": 1.0}),
+        "m": pd.DataFrame([(one, cls) for one, cls in classes.items() if cls], columns=["id", "cls"]),
+    }
+    for what, has in (("x(P)", {*CLASSES, ""}), ("k(P)", having), ("own(P)", shown)):
+        written = text.replace("HERE", what)
+        if not has <= shown:
+            with pytest.raises(
+                SfumatoError, match="would be shown of all of them" if has & shown else "publishes nothing"
+            ):
+                make_plan(written, {"m": tables["m"]})
+            continue
+        plan = make_plan(written, {"m": tables["m"]})
+        run_plan(plan, tables, None, out=tmp_path / what)
+        (shown_rows,) = (tmp_path / what).rglob("*.parquet")
+        rows = pd.read_parquet(shown_rows)
+        assert set(rows.loc[rows[what].notna(), "id"]) == {one for one in who if classes[one] in has}

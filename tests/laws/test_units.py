@@ -15,6 +15,7 @@ from sfumato.evidence import verify
 from sfumato.evidence.explain import explain
 from sfumato.lang import load
 from sfumato.network.network import Network
+from sfumato.network.parts import check_parts
 from sfumato.plan.plan import Plan
 
 NAMES = ("age", "income", "pulse", "dose")
@@ -103,6 +104,69 @@ def test_which_rows_are_used_for_a_part_does_not_hang_on_another(seed, rule):
         for _ in range(6):
             after = sums(network, moved(chance, data, names))
             assert {name for name in before if before[name] != after[name]} <= {f"s_{part}"}
+
+
+def told_apart(parts: dict[str, list[str]], rule: str, viewed: bool) -> str:
+    """The same rows under a name for each part, as they are or as a view with columns of other names."""
+    text = divided(parts, {"first": "gdp(0.5)", "second": "gdp(0.2)"}).split("dataset(", 1)[1]
+    text = "source(h, 'h.parquet'). column(h, id, p(P)). rows_per_person(h, 1). missing(h, never).\ndataset(" + text
+    for part, names in parts.items():
+        text += f"source({part}, 't.parquet'). column({part}, id, p(P)). missing({part}, never).\n"
+        text += rule.replace("(t,", f"({part},") + ".\n"
+        for name in names:
+            text += f"column({part}, {viewed * 'v_'}{name}, {name}(P)). random({name}(P)) :- p(P).\n"
+            text += f"range({name}(P), 0, {10 * (NAMES.index(name) + 1)}).\n"
+    return text
+
+
+@pytest.mark.parametrize("viewed", [False, True], ids=["file", "view"])
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.by_day(3)
+def test_one_file_under_two_names_does_not_choose_one_part_by_another(seed, rule, viewed):
+    """The same rows are declared once for each part: columns that a name does not declare choose nothing of it."""
+    chance = np.random.default_rng(seed)
+    order = list(chance.permutation(NAMES))
+    cut = int(chance.integers(1, 4))
+    parts = {"first": order[:cut], "second": order[cut:]}
+    network = Network.from_spec(load(told_apart(parts, rule, viewed)))
+    check_parts(network)
+    data = rows(chance, of_each=int(chance.integers(2, 5)))
+
+    def shown(given: dict[str, pa.Table]) -> dict[str, pa.Table]:
+        names = [f"v_{name}" if viewed and name in NAMES else name for name in given["t"].column_names]
+        table = given["t"].rename_columns(names)
+        return {"first": table, "second": table, "h": pa.table({"id": [f"u{place}" for place in range(5)]})}
+
+    before = sums(network, shown(data))
+    for part, names in parts.items():
+        for _ in range(2):
+            after = sums(network, shown(moved(chance, data, names)))
+            assert {name for name in before if before[name] != after[name]} <= {f"s_{part}"}
+
+
+@pytest.mark.parametrize(
+    ("first", "more"),
+    [
+        ("rows_per_person(t, 1, last(income))", ""),
+        ("rows_per_person(t, 2, first('INCOME'))", ""),
+        (
+            "rows_per_person(t, 2)",
+            "column(first, income, band(B)). relation(first, has(P, B)). sum(b, age(P), p(P)).\n",
+        ),
+    ],
+)
+def test_a_column_with_cells_of_one_part_does_not_choose_rows_of_another(first, more):
+    parts = {"first": ["age", "pulse"], "second": ["income", "dose"]}
+    text = told_apart(parts, "rows_per_person(t, 2)", False).replace(
+        "rows_per_person(first, 2)", first.replace("(t", "(first")
+    )
+    used = (
+        "publish(nb, b, first(public)). count(c, (p(P), has(P, 3))). publish(nc, c, first(public)).\n" if more else ""
+    )
+    with pytest.raises(PlanError, match="they would choose what is shown of first"):
+        make_plan(text + more + used)
+    make_plan(told_apart(parts, "rows_per_person(t, 2, last(day))", False))
 
 
 def salts(columns: str) -> str:
@@ -263,3 +327,79 @@ def test_a_variable_without_a_public_range_may_be_part_of_an_instance(declared, 
     data = {"t": pa.table({"id": range(4000), **dict.fromkeys(NAMES, [1.0] * 4000), "city": cities})}
     seen = run_plan(plan, data, None, random_state=1)["out"]
     assert seen["value"].to_pylist() == pytest.approx([2000, 2000] if "text" in declared else [16000], abs=200)
+
+
+#: Every place of a publication in which a variable may stand: HERE is a number, KIND one of a list.
+PLACES = (
+    *(
+        "publish(o, HERE, r(public)) :- p(P).",
+        "publish(o, KIND, r(public)) :- p(P).",
+        "dp_rv(r(public), HERE) :- p(P).",
+    ),
+    *(
+        "sum(q, HERE, p(P)).",
+        "sum(q, x(P), (p(P), HERE > 3)).",
+        "sum(q, x(P), (p(P), \\+ KIND = u)).",
+        "mean(q, HERE, p(P)).",
+    ),
+    *("count(q, (p(P), HERE > 3)).", "count(q, (p(P), (x(P) > 3 ; KIND = u))).", "count(q, p(P), by([KIND]))."),
+    *("sum(q, x(P), p(P), by([HERE: [5]])).", "mean(q, x(P), p(P), by([KIND])).", "moment2(q, [x(P), HERE], p(P))."),
+    *("variance(q, HERE, p(P)).", "variance(q, x(P), p(P), by([KIND])).", "covariance(q, [x(P), HERE], p(P))."),
+    *("correlation(q, [HERE, x(P)], p(P)).", "histogram(q, HERE, p(P), [2, 5]).", "histogram(q, [k(P), KIND], p(P))."),
+    *("quantile(q, HERE, p(P), [0.5]).", "median(q, x(P), p(P), by([KIND])).", "median(q, x(P), (p(P), HERE > 3))."),
+    *("marginals(q, [k(P), KIND], 1, p(P)).", "sum(q, e(P), p(P))."),
+    *("publish(o, classifier(k(P), [HERE]), r(public)).", "publish(o, classifier(KIND, [x(P)]), r(public))."),
+    *("publish(o, regression(HERE, [x(P)]), r(public)).", "publish(o, regression(x(P), [HERE]), r(public))."),
+    *("publish(o, outliers([x(P), HERE]), r(public)).", "publish(o, channel(HERE, [identity]), r(public)) :- p(P)."),
+    *("publish(o, table([x(P), HERE]), r(public)).", "publish(o, table([x(P), KIND], for(svm(KIND))), r(public))."),
+    *("publish(o, synthetic([k(P), KIND]), r(public)).", "publish(o, synthetic([HERE, k(P)], for(k(P))), r(public))."),
+    *("publish(o, sample(z(P)), r(public)) :- p(P).", "publish(o, probability(z(P) >= 1), r(public)) :- p(P)."),
+    *("sum(q, z(P), p(P)).", "count(q, (p(P), z(P) > 1)).", "histogram(q, d(P), p(P))."),
+)
+#: The groups between which a rule has to be fair are read too, though they are neither its label nor a feature.
+FAIR = (
+    "publish(o, classifier(k(P), [x(P)]), r(public)). fairness_requirement(f, KIND, {}(0.1)). fair_rv(f, o). "
+    "fairness_holds(f, on({}), 0.95)."
+)
+#: Variables that are computed from the cell: drawn, and of a list.
+COMPUTED = """
+random(z(P)) :- p(P). range(z(P), 0, 9). depends(z(P), [HERE], normal(HERE, 1)).
+random(d(P)) :- p(P). range(d(P), [a, b]). depends(d(P), [HERE], discrete([a: HERE / 9, b: 1 - HERE / 9])).
+random(e(P)) :- p(P). range(e(P), 0, 1). depends(e(P), [KIND], lookup([KIND], [row([u], 0.25), row([v], 0.5)])).
+"""
+
+
+def read_in(place: str, cells: dict[str, str]) -> str:
+    """A study that publishes something in which these cells stand; all but y(P) and l(P) are of the part that pays."""
+    text = "source(t, 't.csv'). column(t, id, p(P)). rows_per_person(t, 1). missing(t, never).\n"
+    for name, domain in {**dict.fromkeys("xay", "0, 9"), **dict.fromkeys("kbl", "[u, v]")}.items():
+        text += f"column(t, {name}, {name}(P)). random({name}(P)) :- p(P). range({name}(P), {domain}).\n"
+    text += "dataset(d, domain(P, p(P))). dataset_instance(d, P) :- p(P).\n"
+    text += "".join(f"instance_rv(d, P, {name}(P)) :- p(P).\n" for name in "xakb")
+    text += "privacy_requirement(r(public), d, dp(2, 1e-6)).\n"
+    computed = [line for line in COMPUTED.splitlines() if line[7:11] in place]  # random(z(P))
+    text += "\n".join([*computed, place])
+    text += "" if "publish(" in place or "dp_rv" in place else " publish(o, q, r(public))."
+    for sign, name in cells.items():
+        text = text.replace(sign, f"{name}(P)")
+    return text
+
+
+@pytest.mark.parametrize("where", ["population", "rows"])
+@pytest.mark.parametrize("measure", ["demographic_parity", "equal_opportunity", "equalized_odds"])
+@pytest.mark.by_day(2)
+def test_groups_of_a_fair_rule_are_of_its_own_part(measure, where):
+    reads_its_own_part(FAIR.format(measure, where))
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.by_day(5)
+def test_whatever_a_publication_reads_is_of_its_own_part(place):
+    """In every place of every kind: a cell of the part is taken, and one that belongs to no instance is refused."""
+    reads_its_own_part(place)
+
+
+def reads_its_own_part(place: str) -> None:
+    make_plan(read_in(place, {"HERE": "a", "KIND": "b"}), sizes={"d": 1000})
+    with pytest.raises(PlanError, match=r"rests on [yl]\(P\).*belongs to no instance"):
+        make_plan(read_in(place, {"HERE": "y", "KIND": "l"}), sizes={"d": 1000})

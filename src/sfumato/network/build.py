@@ -23,6 +23,7 @@ from sfumato.lang.term import Compound, Position, Term, Variable, called, indica
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import marked_apart
 from sfumato.network.cells import cell_of
+from sfumato.network.columns import check_homes
 from sfumato.network.gather import aggregate_bounds, aggregates_of
 from sfumato.network.known import with_known
 from sfumato.network.members import check_members
@@ -32,6 +33,7 @@ from sfumato.network.observations import is_own
 from sfumato.network.owners import with_owners
 from sfumato.network.peers import with_peers
 from sfumato.network.refusal import refusal
+from sfumato.network.shown import Lines, check_shown
 from sfumato.network.structure import Alike, alike, fed_datasets, identity_of, individuals_of, public_facts
 from sfumato.network.tables import TableRoom, layout_of, naming_columns
 from sfumato.network.zones import observed_by, zones_of
@@ -80,7 +82,8 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     spec = with_owners(spec, tables)
     people = individuals_of(spec)
     _check_owners(spec, people)
-    _check_homes(spec)
+    check_homes(spec)
+    _check_naming(spec)
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
     with TableRoom(tables, needed, naming=naming_columns(spec)) as room:
         check_members(room, spec)
@@ -95,6 +98,7 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
         for done in own:
             _check_alone(spec, facts, done, masks[dataset.name])
         _check_among_others(spec, facts, own, masks[dataset.name])
+        check_shown(dataset, (Lines(done.own, done.observed(), done.publications()) for done in own))
         passes += own
     passes = passes or [_ground(spec, facts, None, Alike(None, ()), masks)]
     return with_known(_assemble(spec, passes, masks), tables)
@@ -129,7 +133,7 @@ def _check_owners(spec: Spec, people: frozenset[str]) -> None:
                 )
 
 
-def _check_homes(spec: Spec) -> None:
+def _check_naming(spec: Spec) -> None:
     """Who the individuals are is said by one column, and over centres by rows that each of them has alone.
 
     Of a private table both is so (`_check_owners`); a study without a public one needs none of what reads tables.

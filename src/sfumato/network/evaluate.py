@@ -35,7 +35,7 @@ from sfumato.network.expression import Expression, sql_level, sql_name
 from sfumato.network.facts import Key, KnownColumn, TableFacts, absent_word, known_of
 from sfumato.network.known import check_number
 from sfumato.network.network import Group, Network, Node, first_of_each
-from sfumato.network.parts import RowShare, row_shares
+from sfumato.network.parts import RowShare, chosen_by, row_shares
 from sfumato.network.peers import add_peers
 from sfumato.network.rows import PUBLIC_KEY, kept_rows
 from sfumato.network.scalars import add_scalars, literal, plain_value, rests_on_aggregate
@@ -275,7 +275,7 @@ class _People:
         # Every row takes part in a mean, in any order; of categories there is no mean.
         domains = [node.domain for node in share.nodes]
         ordered = not layout.each_person or any(isinstance(domain, Categories | AnyText) for domain in domains)
-        kept = kept_rows(self.room, layout, person, self.row_key, ordered, share.without)
+        kept = kept_rows(self.room, layout, person, self.row_key, ordered, share.only)
         together = shown(lambda node, column, kind, test: merged(node, layout, column, kind, test), flag)
         query = f"SELECT {who}::VARCHAR AS id{together} FROM {kept} WHERE {who} IS NOT NULL"
         if crowd.table == "":
@@ -416,9 +416,12 @@ class _People:
             if node.row_table == row_table and node.source is not None:
                 name, kind = node.source.name, kinds[node.source.name]
                 chosen += self._final(node, placed(node, name, kind, self._absent(node, kind)))
+        # Rows of everybody are chosen by the same columns, whatever their structure.
+        every = [node for node in self.nodes.values() if node.row_table == row_table and node.source is not None]
+        only = chosen_by(self.network, row_table, every)
         return (
             f"SELECT {sql_name(identity.name)}::VARCHAR AS id, {', '.join(chosen)} "
-            f"FROM {kept_rows(self.room, layout, identity.name, self.row_key)}"
+            f"FROM {kept_rows(self.room, layout, identity.name, self.row_key, only=only)}"
         )
 
     def _computed(self, node: Node) -> list[tuple[str, Expression]]:

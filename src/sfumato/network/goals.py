@@ -19,7 +19,7 @@ from sfumato.network.convert import OPERATORS, conjuncts, expression_of, level_o
 from sfumato.network.expression import Level
 from sfumato.network.indicator import always, has_chance
 from sfumato.network.network import Node
-from sfumato.network.refusal import refusal
+from sfumato.network.refusal import check_fed_by_tables, refusal
 from sfumato.network.tables import layout_of
 
 __all__ = ["Goals"]
@@ -173,10 +173,7 @@ class Goals:
                 f"{show(literal)} inside an aggregate's goal is fed by no table.",
                 "Move it into the body of the clause (after :-), where the logic engine solves it.",
             )
-        if any(indicator(clause.head) == name for clause in self.spec.clauses):
-            raise refusal(
-                position, f"{name} is fed by a table and by clauses of the study.", "Give one of them a new name."
-            )
+        check_fed_by_tables(self.spec, name, position)
         return fed
 
     def _among(

@@ -11,15 +11,15 @@ number of households.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from sfumato.lang.reader import goals
 from sfumato.lang.spec import Correlated, Relation, Spec
 from sfumato.lang.term import Term, indicator, variables, walk
 from sfumato.network.expression import sql_name
-from sfumato.network.refusal import refusal
-from sfumato.network.tables import TableRoom, layout_of, name_text
+from sfumato.network.refusal import check_fed_by_tables, refusal
+from sfumato.network.tables import TableRoom, layout_of, name_text, name_writing
 
 __all__ = ["asked_things", "check_members", "largest_group", "membership_tables"]
 
@@ -57,19 +57,25 @@ def check_members(room: TableRoom, spec: Spec) -> None:
 
 
 def _check_group(room: TableRoom, spec: Spec, one: Correlated, goal: Term) -> None:
+    check_fed_by_tables(spec, indicator(goal), one.position)
     relations = [each for each in spec.relations if indicator(each.atom) == indicator(goal)]
     people = {indicator(each) for each in goals(spec.dataset(one.dataset).goal)}
     ends = [_ends(spec, relation, people) for relation in relations]
+    _check_names(room, ends, one)
     pairs = {pair for own in ends for pair in _pairs(room, own)}
     shown, said = largest_group(pairs, any(own.network for own in ends)), int(one.bound)
     if shown > said:
-        tables = list(dict.fromkeys(own.table for own in ends))
         raise refusal(
             one.position,
-            f"{' and '.join(tables)} {'is public and shows' if len(tables) == 1 else 'are public and show'} {shown} "
-            f"who belong together, more than at_most({said}).",
+            f"{_public(ends)} {shown} who belong together, more than at_most({said}).",
             f"Write at_most({shown}), or correct the table.",
         )
+
+
+def _public(ends: Sequence[_Ends]) -> str:
+    """That these tables show something to everybody."""
+    tables = list(dict.fromkeys(own.table for own in ends))
+    return f"{' and '.join(tables)} {'is public and shows' if len(tables) == 1 else 'are public and show'}"
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,22 @@ def _ends(spec: Spec, relation: Relation, people: Collection[str]) -> _Ends:
             f"Declare column({relation.table}, Name, {min(people).split('/')[0]}(P)) for one of its variables.",
         )
     return _Ends(relation.table, first.name, second.name, indicator(second.atom) in people)
+
+
+def _check_names(room: TableRoom, ends: Sequence[_Ends], one: Correlated) -> None:
+    """Who and which group are known by their names: what is written in two ways would be two."""
+    first: dict[bool, tuple[str, str]] = {}
+    for own in ends:
+        for column, kind in room.types(own.table, [own.who, own.where]).items():
+            found = name_writing(kind), f"{column} of {own.table}"
+            other = first.setdefault(own.network or column == own.who, found)
+            if other[0] != found[0]:
+                raise refusal(
+                    one.position,
+                    f"{other[1]} and {found[1]} name the same things, and one of them as decimal numbers of fixed "
+                    "digits: 7 and 7.00 would be two of them.",
+                    "Convert both to whole numbers or to text.",
+                )
 
 
 def _pairs(room: TableRoom, ends: _Ends) -> Iterable[tuple[str, str]]:

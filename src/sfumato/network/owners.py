@@ -18,7 +18,7 @@ from sfumato.lang.spec import PrivacyRequirement, Spec
 from sfumato.lang.whose import Owner
 from sfumato.network.expression import sql_name
 from sfumato.network.refusal import refusal
-from sfumato.network.tables import TableRoom, name_text, plain_type
+from sfumato.network.tables import TableRoom, name_text, name_writing
 
 __all__ = ["most_things", "with_owners"]
 
@@ -61,15 +61,16 @@ def _datasets(spec: Spec) -> tuple[str, ...]:
 def _most(room: TableRoom, owners: Sequence[Owner]) -> int:
     """Several tables or columns may name the same owner, so things are counted once over all of them.
 
-    Owners and things are known by their names, of which 7 and 7.0 are one. Decimal numbers of fixed digits have texts
-    of their own (7.00): they are counted apart and summed, for too many is safe and too few is not.
+    Owners and things are known by their names, of which 7 and 7.0 are one. Names of another writing (7.00, 7.000) are
+    counted apart and summed, for too many is safe and too few is not.
     """
     pairs: dict[str, list[str]] = {}
     for one in owners:
         kinds = room.types(one.table, [one.column, one.thing])
         owner, thing = (name_text(kinds[column], sql_name(column)) for column in (one.column, one.thing))
-        apart = kinds[one.column] if plain_type(kinds[one.column]) == "DECIMAL" else "name"
-        pairs.setdefault(apart, []).append(f"SELECT {owner} AS o, {thing} AS t FROM {room.names[one.table]}")
+        pairs.setdefault(name_writing(kinds[one.column]), []).append(
+            f"SELECT {owner} AS o, {thing} AS t FROM {room.names[one.table]}"
+        )
     counts = [
         room.run(f"SELECT max(n) FROM (SELECT count(DISTINCT t) AS n FROM ({' UNION '.join(same)}) GROUP BY o)")
         for same in pairs.values()

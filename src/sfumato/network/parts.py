@@ -1,32 +1,37 @@
 """Cells of one table that belong to different parts of a person: rows are chosen for each without the others' cells.
 
 In:   a Network whose study divides people by their variables (lang/divisions.py), a table.
-Out:  the cells that are read together, and the columns that choosing their rows must not look at.
+Out:  the cells that are read together, and the columns that may choose their rows.
 Not here: how rows are chosen (network/rows.py), whether a publication keeps to its part (plan/units.py).
 
 Of a person with more rows than are kept some are chosen by their content. Were it the whole content, another age would
-choose another income, and what is promised about ages alone would not hold for incomes that are shown.
+choose another income, and what is promised about ages alone would not hold for incomes that are shown. What a column is
+that no cell of the part stands in cannot be known: a file may be declared under two names, a database may show a table
+as a view. So rows are chosen for a part by its own cells, and by nothing else but who and what a row is about.
 Proof: docs/proofs/units.md
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sfumato.errors import PlanError
+from sfumato.lang.reader import goals
 from sfumato.lang.spec import Column
+from sfumato.lang.term import indicator
 from sfumato.network.network import Network, Node
+from sfumato.network.tables import TableLayout, layout_of
 
-__all__ = ["RowShare", "column_parts", "row_shares"]
+__all__ = ["RowShare", "check_parts", "chosen_by", "column_parts", "row_shares"]
 
 
 @dataclass(frozen=True)
 class RowShare:
-    """Cells of one part of a person, or of none; `without` are the columns that hold the other parts' cells."""
+    """Cells of one part of a person, or of none; `only` are the columns that choose the rows of a part."""
 
     nodes: tuple[Node, ...]
-    without: frozenset[str] = frozenset()
+    only: frozenset[str] | None = None
 
 
 def column_parts(network: Network, table: str) -> dict[str, str]:
@@ -67,13 +72,62 @@ def _refused(what: str, one: str, other: str) -> PlanError:
     )
 
 
+def check_parts(network: Network) -> None:
+    """What would let cells of one part choose the rows of another is refused."""
+    tables = dict.fromkeys(column.table for column in network.spec.columns)
+    parts = {table: column_parts(network, table) for table in tables}
+    for table, own in parts.items():
+        for part in dict.fromkeys(own.values()):
+            _check_choosing(network, table, part, parts)
+
+
+def _check_choosing(network: Network, table: str, part: str, parts: Mapping[str, Mapping[str, str]]) -> None:
+    """Columns that say what a row is about, or in which order rows come, hold no cells of another part anywhere.
+
+    The engine folds the case of names. What a view calls otherwise is the author's word.
+    """
+    layout = layout_of(network.spec, table)
+    people = {indicator(goal) for dataset in network.spec.datasets for goal in goals(dataset.goal)[:1]}
+    choosing = {column.name for _, column in layout.identities if indicator(column.atom) not in people}
+    choosing |= _order(layout)
+    for other, own in parts.items():
+        for name, another in own.items():
+            if another != part and name.casefold() in {column.casefold() for column in choosing}:
+                raise PlanError(
+                    f"The column {name} tells which rows of {table} count for {part}, and in {other} it holds cells of "
+                    f"{another}: they would choose what is shown of {part}. Keep a sample of the rows "
+                    f"(rows_per_person({table}, …) without first or last), give a column that is something else "
+                    "another name, or use one dataset for both. Nothing was planned and nothing was spent."
+                )
+
+
+def _order(layout: TableLayout) -> set[str]:
+    """The column that puts the rows of a person in order, if one does."""
+    limit = layout.row_limit
+    return {limit.column} if limit is not None and limit.column is not None else set()
+
+
 def row_shares(network: Network, table: str, nodes: Iterable[Node]) -> list[RowShare]:
     """The cells of `table`, those of each part by themselves."""
     parts = column_parts(network, table)
     shares: dict[str | None, list[Node]] = {}
     for node in nodes:
         shares.setdefault(parts.get(node.source.name) if node.source is not None else None, []).append(node)
-    return [
-        RowShare(tuple(own), frozenset(column for column, other in parts.items() if part and other != part))
-        for part, own in shares.items()
-    ] or [RowShare(())]
+    layout = layout_of(network.spec, table)
+    return [RowShare(tuple(own), None if part is None else _choosing(layout, own)) for part, own in shares.items()] or [
+        RowShare(())
+    ]
+
+
+def _choosing(layout: TableLayout, nodes: Iterable[Node]) -> frozenset[str]:
+    """The columns of these cells, of who and what a row is about, and of the order of rows."""
+    cells = {node.source.name for node in nodes if node.source is not None}
+    return frozenset(cells | {column.name for _, column in layout.identities} | _order(layout))
+
+
+def chosen_by(network: Network, table: str, nodes: Sequence[Node]) -> frozenset[str] | None:
+    """The columns that choose the rows of a table of which several of a person count; None where all do.
+
+    Its cells belong to one part (`column_parts`), or to none.
+    """
+    return _choosing(layout_of(network.spec, table), nodes) if column_parts(network, table) else None

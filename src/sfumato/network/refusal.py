@@ -8,9 +8,10 @@ Not here: the study's own checks (lang/check.py).
 from __future__ import annotations
 
 from sfumato.errors import SchemaError
-from sfumato.lang.term import Position
+from sfumato.lang.spec import Spec
+from sfumato.lang.term import Position, indicator
 
-__all__ = ["refusal"]
+__all__ = ["check_fed_by_tables", "refusal"]
 
 
 def refusal(position: Position | None, finding: str, way_out: str) -> SchemaError:
@@ -21,3 +22,13 @@ def refusal(position: Position | None, finding: str, way_out: str) -> SchemaErro
     """
     place = f"{position}: " if position else ""
     return SchemaError(f"{place}{finding} {way_out} Nothing was run and nothing was spent.")
+
+
+def check_fed_by_tables(spec: Spec, name: str, position: Position | None) -> None:
+    """Refuse a relation that clauses or facts of the study add to: whoever reads its tables would not see all of it."""
+    if any(indicator(clause.head) == name for clause in spec.clauses):
+        raise refusal(
+            position,
+            f"{name} is fed by a table and by clauses of the study.",
+            "Give one of them a new name; what is public can be written into the table.",
+        )

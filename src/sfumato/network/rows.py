@@ -45,9 +45,9 @@ def kept_rows(
     person: str,
     key: bytes,
     ordered: bool = True,
-    without: Collection[str] = (),
+    only: Collection[str] | None = None,
 ) -> str:
-    """SQL for the kept rows with their rank; rows of nobody are left out, and so are the columns `without`.
+    """SQL for the kept rows with their rank; rows of nobody are left out, and so are columns that are not in `only`.
 
     Where rows share a cell, the one of lowest rank counts; without `ordered` nobody asks for a rank. Which rows are
     kept does not hang on the columns that are left out (network/parts.py).
@@ -60,8 +60,8 @@ def kept_rows(
         return f"(SELECT *, 1 AS {sql_name(RANK)} FROM {table} WHERE {sql_name(person)} IS NOT NULL)"
     # Rows of one person in a table of several identities may share a cell, so they are put in order as well.
     alone = limit.maximum if limit is not None and len(layout.identities) == 1 else 1
-    names = [name for name in room.plain_columns(layout.table) if name not in without]
-    kept = f"{table}_kept{hashlib.sha256(repr(sorted(without)).encode()).hexdigest()[:16] if without else ''}"
+    names = _choosing(room, layout, only)
+    kept = f"{table}_kept{_called(only)}"
     if not room.has(kept):
         shares = _shares(room, table, person)
         _fill(room, kept, [_ordered(room, layout, person, key, alone, share, names) for share in shares])
@@ -70,6 +70,16 @@ def kept_rows(
         f"(SELECT {columns}, 1 AS {sql_name(RANK)} FROM {table} WHERE {who} IS NOT NULL AND {who} NOT IN "
         f"(SELECT {who} FROM {kept}) UNION ALL SELECT {columns}, {sql_name(RANK)} FROM {kept})"
     )
+
+
+def _choosing(room: TableRoom, layout: TableLayout, only: Collection[str] | None) -> list[str]:
+    every = room.plain_columns(layout.table)
+    return every if only is None else [name for name in every if name in only]
+
+
+def _called(only: Collection[str] | None) -> str:
+    """What rows that these columns choose are called, beside those that other columns choose."""
+    return "" if only is None else hashlib.sha256(repr(sorted(only)).encode()).hexdigest()[:16]
 
 
 def _fill(room: TableRoom, kept: str, selections: Sequence[str]) -> None:

@@ -44,6 +44,7 @@ __all__ = [
     "decimal_name",
     "layout_of",
     "name_text",
+    "name_writing",
     "naming_columns",
     "number_text",
     "plain_type",
@@ -419,6 +420,17 @@ _NAMING = {"FLOAT": decimal_name, "DOUBLE": decimal_name, "VARCHAR": text_name, 
 def name_text(kind: str, cell: str) -> str:
     """SQL for the text by which a cell of a column of this type names somebody or a group (`core.cell.name_of`)."""
     return _NAMING.get(plain_type(kind), "{}::VARCHAR".format)(cell)
+
+
+def name_writing(kind: str) -> str:
+    """How `name_text` writes the names of such a column: names of two writings may differ and mean the same.
+
+    Decimal numbers of fixed digits have texts of their own.
+
+    >>> name_writing("BIGINT") == name_writing("DOUBLE") == name_writing("DECIMAL(9,0)"), name_writing("DECIMAL(5,2)")
+    (True, 'DECIMAL(5,2)')
+    """
+    return kind if plain_type(kind) == "DECIMAL" and not kind.endswith(",0)") else "names"
 
 
 def naming_columns(spec: Spec) -> dict[str, tuple[str, ...]]:

@@ -14,11 +14,12 @@ from sfumato.lang.spec import PrivacyRequirement
 from sfumato.lang.term import Compound, Term, match, show, walk
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Node, Zones, is_read
+from sfumato.network.nodes import Draft
 
 __all__ = ["observed_by", "seen", "zones_of"]
 
 
-def seen(what: Term, nodes: Mapping[str, Node | AggregateNode]) -> frozenset[str]:
+def seen(what: Term, nodes: Mapping[str, Node | AggregateNode] | Mapping[str, Draft]) -> frozenset[str]:
     """The nodes a published term shows: every part of it that is a node, or a pattern of nodes."""
     if show(what) in nodes:
         return frozenset((show(what),))  # of probability(o(P) >= 4) the probability, not o(P)

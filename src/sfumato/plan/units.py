@@ -18,8 +18,9 @@ from sfumato.lang.vocabulary import AGGREGATES
 from sfumato.lang.whose import Division
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network, Node
-from sfumato.network.parts import column_parts
+from sfumato.network.parts import check_parts
 from sfumato.network.structure import identity_of
+from sfumato.plan.reads import read_by
 from sfumato.questions.registry import QUESTIONS
 
 if TYPE_CHECKING:
@@ -33,8 +34,7 @@ def check_units(network: Network, requests: Iterable[Request]) -> None:
     asked = tuple(requests)
     _check_observers(network)
     whose = _owners(network)
-    for table in {column.table for column in network.spec.columns}:
-        column_parts(network, table)
+    check_parts(network)
     _check_personal(network)
     for request in asked:
         _check_request(network, request, whose)
@@ -95,7 +95,7 @@ def _check_cells(
     network: Network, request: Request, part: Division | None, listed: frozenset[str], whose: Mapping[str, str]
 ) -> None:
     unit = part.name if part else request.requirement.dataset
-    for cell in cells_behind(network, request.nodes):
+    for cell in cells_behind(network, read_by(network, request)):
         if cell not in listed:
             other = f"it belongs to {whose[cell]}" if cell in whose else "it belongs to no instance of it"
             raise PlanError(
@@ -104,7 +104,7 @@ def _check_cells(
                 f"or publish {request.name} under a requirement on a dataset that has it. Nothing was planned and "
                 "nothing was spent."
             )
-    tables = _tables_behind(network, request.nodes)
+    tables = _tables_behind(network, read_by(network, request))
     if part is not None and tables:
         raise PlanError(
             f"{request.position}{request.name} counts rows of {', '.join(sorted(tables))}, which belong to the whole "
@@ -115,7 +115,7 @@ def _check_cells(
 
 def _check_group(network: Network, request: Request, part: Division) -> None:
     """A statistic of a group counts people of that group alone, by the study's own words."""
-    nodes = [node for node in network.aggregates if node.name in _behind(network, request.nodes)]
+    nodes = [node for node in network.aggregates if node.name in _behind(network, read_by(network, request))]
     if not request.of_sums or not nodes:
         raise PlanError(
             f"{request.position}{request.name} is no statistic, and {show(request.requirement.name)} is about the "

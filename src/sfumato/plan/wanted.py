@@ -19,6 +19,7 @@ from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network, Node
 from sfumato.plan.act import Act
 from sfumato.plan.cell_rules import Cells, cell_rule
+from sfumato.plan.reads import fair_groups
 from sfumato.plan.request import Request, asked_of, requests_of
 from sfumato.questions.kind import Argument, Kind
 from sfumato.questions.question import Question
@@ -244,10 +245,10 @@ class _Reader:
         wish = fair_wish(self.network.spec, self.request.name)
         if wish is None:
             return None, "", None
-        atom = wish.requirement.group
-        found = [node.name for node in self.network.nodes if match(atom, node.atom) is not None]
+        found = fair_groups(self.network, self.request.name)
         if len(found) != 1:
-            raise self.wrong(f"has to be fair between values of {show(atom)}, which is no variable", "Declare it.")
+            atom = show(wish.requirement.group)
+            raise self.wrong(f"has to be fair between values of {atom}, which is no variable", "Declare it.")
         domain = self.domain(found[0])
         if not isinstance(domain, Categories):
             raise self.wrong(
