@@ -354,6 +354,8 @@ def test_the_page_word_for_word(tmp_path):
         for process in waiting:
             text, _ = process.communicate(timeout=120)
             assert process.returncode == 0, text
+            # The coordinator ends with what was published, and not with what was planned.
+            assert process is not waiting[0] or "95 % from" in text, text
         done = subprocess.run(words, cwd=folder, env=own, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     assert len(waiting) == 5

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from evidence.pages import Page
 from sfumato import make_plan, run_plan
-from sfumato.cli.study import plan_table
+from sfumato.cli.study import show_plan
 from sfumato.evidence.explain import explain
 from sfumato.evidence.report import finish_folder
 from sfumato.evidence.trace import trace_result, trace_text
@@ -130,13 +130,13 @@ def test_the_plan_says_the_same_beforehand(tmp_path):
     folder = tmp_path / "out"
     plan = released(study("public"), folder)
     console = Console(width=400, record=True, file=io.StringIO())
-    console.print(plan_table(plan))
+    show_plan(plan, console)
     printed = console.export_text()
     for name in KNOWN:
         for _, error, below, above in figures(folder, name, "public"):
             assert f"{error:.4g}" in printed
             assert name == "average" or interval(below, above) in printed
-    line = next(one for one in printed.splitlines() if "fewOut" in one)
+    line = next(one for one in printed.splitlines() if one.startswith("few") and "qualify" in one)
     assert re.search(r"±[\d.e-]+ if all 400 qualify, ±[\d.e-]+ if 40 do", line)
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.errors import StudyError
+from sfumato.errors import SchemaError, StudyError
 from sfumato.lang import load
 from sfumato.plan.make import make_plan
 from sfumato.run.study import run_plan
@@ -57,6 +57,9 @@ def test_a_trusted_party_reads_all_parts(tmp_path):
         ("missing(pb, never).", "", "absent or unreadable"),
         ("missing(pb, never).", "missing(pb, skip).", "absent or unreadable"),
         ("centre(b).", "", "not declared"),
+        ("centre(b).", "centre(b). public(pa).", "part of a table that centres hold is public: pa"),
+        ("centre(b).", "centre(b). public(pb).", r"Take public\(pb\)\. out"),
+        ("centre(b).", "public(pb). centre(b). public(pa).", "holds line"),
     ],
 )  # fmt: skip
 def test_parts_that_do_not_fit_are_refused(old, new, said):
@@ -68,3 +71,15 @@ def test_parts_that_do_not_fit_are_refused(old, new, said):
 def test_what_centres_may_do_is_a_number(bad):
     with pytest.raises(StudyError):
         load(STUDY + bad)
+
+
+@pytest.mark.parametrize("held", ["holds(a, t). holds(b, t).", ""])
+def test_people_whom_only_a_public_table_names_are_not_counted_at_every_centre(held):
+    text = f"""
+    source(t, 't.csv'). public(t). column(t, id, patient(P)). column(t, kalium, kalium(P)). rows_per_person(t, 1).
+    missing(t, never). centre(a). centre(b). {held} random(kalium(P)) :- patient(P). range(kalium(P), 2, 8).
+    dataset(pats, domain(P, patient(P))). privacy_requirement(pp(x), pats, dp(1.0, 1e-5)).
+    mean(m, kalium(P), patient(P)). publish(mm, m, pp(x)).
+    """
+    with pytest.raises(SchemaError, match="every centre would count all of them"):
+        make_plan(text, {"t": pa.table({"id": ["1"], "kalium": [3.0]})})

@@ -124,3 +124,18 @@ def test_powers_bind_stronger_than_products_and_signs():
         op("/", op("/", Number(8), four), two),
         op("+", two, op("*", three, four)),
     )
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+@pytest.mark.parametrize("name", ["it{q}s", "{q}", "a{q}b c{q}d", "Or{q}"])
+def test_a_doubled_quote_is_refused_with_the_way_that_is_read(name, quote):
+    """What the message says to write is read, and as the name that was meant."""
+    doubled, escaped = (name.format(q=written) for written in (quote * 2, f"\\{quote}"))
+    clauses, (problem,) = read(f"a({quote}{doubled}{quote}).")
+    assert not clauses
+    assert "by doubling it" in problem.message
+    assert f"\\{quote}" in problem.way_out
+    (clause,), problems = read(f"a({quote}{escaped}{quote}).")
+    assert not problems
+    (found,) = clause.head.arguments
+    assert getattr(found, "functor", getattr(found, "value", None)) == name.format(q=quote)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -51,6 +51,10 @@ QUESTIONS = {
     "a table": "publish(a, table([c(P), x(P)]), o(pub)).",
     "a table beside a sum": "publish(a, table([c(P), x(P)]), o(pub)). sum(s, x(P), p(P)). publish(b, s, o(pub)).",
     "a classifier": "publish(a, classifier(c(P), [x(P)]), o(pub)).",
+    "a regression": "publish(a, regression(x(P), [c(P)]), o(pub)).",
+    "outliers": "publish(a, outliers([x(P)]), o(pub)).",
+    "a channel": "publish(a, channel(x(P), [identity]), o(pub)).",
+    "quantiles": "quantile(m, x(P), p(P), [0.9]). publish(a, m, o(pub)).",
 }
 #: The same towards three observers, two of them with one promise.
 OBSERVERS = "privacy_requirement(o(twin), d, dp(1)). privacy_requirement(o(more), d, dp(2)).\n"
@@ -118,14 +122,39 @@ def _of_acts(plan: Plan) -> Iterator[tuple[str, Plan]]:
         for field, value in changes:
             edited = dataclasses.replace(act, **{field: value})
             yield f"act {place}: {field}", dataclasses.replace(plan, acts=(*others, edited))
-        for word in ("schema", "columns", "target"):
-            edited = dataclasses.replace(act, parameters={**act.parameters, word: "other"})
-            yield f"act {place}: {word}", dataclasses.replace(plan, acts=(*others, edited))
+        for change, parameters in _other_parameters(act.parameters):
+            edited = dataclasses.replace(act, parameters=parameters)
+            yield f"act {place}: {change}", dataclasses.replace(plan, acts=(*others, edited))
         ways = [("strategy", "nobody's"), ("strategy", ""), ("strategy", None), ("events", (*act.events, _faint(act)))]
         ways += [("events", events) for events in _other_events(act.events)]
+        ways += [("guarantee", guarantee) for guarantee in _other_guarantees(act)]
         for field, value in ways:
             edited = dataclasses.replace(act, **{field: value})
             yield f"act {place}: {field}", dataclasses.replace(plan, acts=(*others, edited))
+
+
+def _other_guarantees(act: Act) -> Iterator[Any]:
+    """Of half and twice the ε; and the δ, unless nothing of it is drawn or charged."""
+    epsilon, delta = act.guarantee.stated
+    pure = delta == 0 or (act.events and math.isfinite(compose(act.events).epsilon(0.0)))
+    for factor in (0.5, 2.0):
+        others = [(epsilon * factor, delta)] + ([] if pure else [(epsilon, delta * factor)])
+        for other in others:
+            yield type(act.guarantee)(*other[: 1 + (delta > 0)], adjacency=act.guarantee.adjacency)
+
+
+def _other_parameters(parameters: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Without one of them, with one more, and with another word or number for each."""
+    yield "one more word", {**parameters, "other": 1.0}
+    for word, value in parameters.items():
+        yield f"no {word}", {name: other for name, other in parameters.items() if name != word}
+        others: list[Any] = ["other", None] if value is not None else ["other", 1.0]
+        if isinstance(value, float):
+            others += [value * 0.7, value * (1 + 1e-4), -value, math.inf, math.nan, 0.0]
+        if isinstance(value, int):
+            others += [value + 1, -value - 1, str(value)]
+        for changed in (other for other in others if other != value):
+            yield f"{word} = {changed!r}", {**parameters, word: changed}
 
 
 def _faint(act: Act) -> GaussianEvent:
@@ -283,6 +312,18 @@ def test_a_plan_without_its_random_acts_is_neither_run_nor_verified(tmp_path, qu
     (tmp_path / "s.pl").write_text(HEAD + QUESTIONS[question], encoding="utf-8")
     plan = make_plan(tmp_path / "s.pl")
     refused_by_both(plan, dataclasses.replace(plan, draws=(), acts=()), TABLE, tmp_path)
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+@pytest.mark.by_day(1)
+def test_a_model_of_another_epsilon_is_neither_run_nor_verified(tmp_path, factor):
+    (tmp_path / "s.pl").write_text(HEAD + QUESTIONS["a regression"], encoding="utf-8")
+    plan = make_plan(tmp_path / "s.pl")
+    (act,) = plan.acts
+    parameters = {**act.parameters, "epsilon": act.parameters["epsilon"] * factor}
+    refused_by_both(
+        plan, dataclasses.replace(plan, acts=(dataclasses.replace(act, parameters=parameters),)), TABLE, tmp_path
+    )
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -189,6 +189,22 @@ def test_nobody_moves_a_number_further_than_the_question_says(seed):
                 assert moved <= least * (1 + 1e-9), (study.formulas, study.having_y, node.name)
 
 
+@pytest.mark.parametrize("shown", ["publish(r, k(P), o(pub)) :- p(P).", "observe(pub, k(P)) :- p(P)."])
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.by_day(4)
+def test_a_row_for_everybody_needs_everybodys_cells(seed, shown):
+    """Nobody whose cell is absent is shown with the middle of a range in its place, whichever class reads it."""
+    study, tables = drawn(seed), people(seed)
+    reading = {one for one, formula in study.formulas.items() if set("yz") & set(FORMULAS[formula][0])}
+    spec, classes = load(study.text + "\n" + shown), tables["m"]["cls"]
+    for met in (tables["m"], tables["m"][~classes.isin(reading)]):
+        if set(met["cls"]) & reading:
+            with pytest.raises(SfumatoError, match=r"has a row for everybody.*nothing was spent"):
+                Network.from_spec(spec, {"m": met})
+        elif set(met["cls"]) & study.formulas.keys():
+            Network.from_spec(spec, {"m": met})
+
+
 @pytest.mark.parametrize("of_y", ["p(P)", "in(P, o)"])
 def test_what_is_expected_of_those_who_are_there(of_y):
     """A coin of everybody, drawn by a cell that may be absent in one class and by another one in the other."""

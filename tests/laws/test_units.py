@@ -364,3 +364,47 @@ def reads_its_own_part(place: str) -> None:
     make_plan(read_in(place, {"HERE": "a", "KIND": "b"}), sizes={"d": 1000})
     with pytest.raises(PlanError, match=r"rests on [yl]\(P\).*belongs to no instance"):
         make_plan(read_in(place, {"HERE": "y", "KIND": "l"}), sizes={"d": 1000})
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.by_day(3)
+def test_a_group_counts_its_own_in_whatever_order_its_goal_says_so(seed):
+    """p(P), in(P, vip) and more, in any order and any brackets; not where the group is said of somebody else."""
+    chance = np.random.default_rng(seed)
+    parts = ["p(Q)", "in(Q, vip)", *(["age(Q) > 3", "in(Q, K)"][: int(chance.integers(0, 3))])]
+    goal = " , ".join(chance.permutation(parts)[:-1])
+    (last,) = set(parts) - set(goal.split(" , "))
+    text = GROUPS.replace("sum(sv, age(P), (p(P), in(P, vip)))", f"sum(sv, age(Q), (({goal}), {last}))")
+    plan = make_plan(load(text), KINDS, sizes={"p": 5})
+    plain = make_plan(load(GROUPS), KINDS, sizes={"p": 5})
+    assert [(draw.node, draw.scale) for draw in plan.draws] == [(draw.node, draw.scale) for draw in plain.draws]
+    data = rows(chance)
+    vips = data["t"].filter(pa.array([kind == "vip" for kind in KINDS["g"]["kind"].to_pylist()]))["age"].to_numpy()
+    values = plan.network.evaluate(data | KINDS).aggregates
+    found = {node.name: node.question.encode(values[node.name])[0] for node in plan.network.aggregates}
+    own = vips[vips > 3] if "age(Q) > 3" in parts else vips
+    middle = 5.0 * len(own)  # sums are of how far from the middle of the range
+    assert found["sv"] == pytest.approx(own.sum()) or found["sv"] == pytest.approx(own.sum() - middle)
+    with pytest.raises(PlanError, match=r"does not say in\(P, vip\)"):
+        make_plan(load(text.replace("in(Q, vip)", "in(Q, plain)")), KINDS)
+
+
+@pytest.mark.parametrize(
+    ("declared", "asked"),
+    [
+        ("range(city(P), text).", "groups(g, city(P), p(P))."),
+        ("range(city(P), private(0.3)).", "sum(g, city(P), p(P))."),
+    ],
+)
+def test_a_variable_without_a_public_range_may_be_part_of_an_instance(declared, asked):
+    """To say whose it is asks nothing of it; without that line nothing of it is published."""
+    text = HEAD + f"column(t, city, city(P)). random(city(P)) :- p(P). {declared} "
+    text += "dataset(a, domain(P, p(P))). dataset_instance(a, P) :- p(P). instance_rv(a, P, age(P)) :- p(P). "
+    text += f"privacy_requirement(ra(public), a, dp(1, 1e-6)). {asked} publish(out, g, ra(public)). "
+    with pytest.raises(PlanError, match=r"Write instance_rv\(a, Instance, city\(P\)\)"):
+        make_plan(text)
+    plan = make_plan(text + "instance_rv(a, P, city(P)) :- p(P).")
+    cities = ["u", "v"] * 2000 if "text" in declared else [3.0, 5.0] * 2000
+    data = {"t": pa.table({"id": range(4000), **dict.fromkeys(NAMES, [1.0] * 4000), "city": cities})}
+    seen = run_plan(plan, data, None, random_state=1)["out"]
+    assert seen["value"].to_pylist() == pytest.approx([2000, 2000] if "text" in declared else [16000], abs=200)

@@ -271,6 +271,28 @@ def test_a_server_gives_the_numbers_that_a_file_gives(filled, tmp_path):
     assert from_table == exact_values(SOURCES["csv"], tmp_path)
 
 
+KINDS = ["smallint", "integer", "bigint", "real", "double precision", "boolean", "numeric", "numeric(9, 2)", "text"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_type_of_the_servers_own_is_what_it_is_made_of(filled, server, tmp_path, nested):
+    """Columns of domains, and of domains of domains, are read as those of the types beneath."""
+    cells = ["'t'" if kind == "boolean" else "'1'" for kind in KINDS]
+    made = "DROP TABLE IF EXISTS own, plain;\n"
+    for place, kind in enumerate(KINDS):
+        made += f"DROP DOMAIN IF EXISTS inner{place}, outer{place} CASCADE;\nCREATE DOMAIN inner{place} AS {kind};\n"
+        made += f"CREATE DOMAIN outer{place} AS inner{place} CHECK (value IS NOT NULL);\n"
+    name = "outer" if nested else "inner"
+    for table, kinds in (("own", [f"{name}{place}" for place in range(len(KINDS))]), ("plain", KINDS)):
+        made += f"CREATE TABLE {table} ({', '.join(f'c{place} {kind}' for place, kind in enumerate(kinds))});\n"
+        made += f"INSERT INTO {table} VALUES ({', '.join(cells)});\n"
+    filled(made)
+    own, plain = PostgreSQL(server).read(["own", "plain"]).values()
+    assert own.rows.columns == plain.rows.columns == {"c6", "c7"}
+    assert own.rows.table == plain.rows.table
+
+
 DAYS = """
 column(t, id, person(P)). column(t, day, day(P)). column(t, hour, hour(P)). rows_per_person(t, 1).
 missing(day(P), date(2020, 6, 1)). missing(hour(P), time(12, 0)).

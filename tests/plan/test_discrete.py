@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 from sfumato.core import compose
 from sfumato.errors import PlanError
 from sfumato.evidence import verify
+from sfumato.lang import load
 from sfumato.plan.discrete import SampleDraw
 from sfumato.plan.make import make_plan
 from sfumato.plan.plan import Plan
@@ -136,3 +138,40 @@ def test_what_cannot_be_sampled_is_refused_with_a_way_out():
         text = study("dp(1)", "sample(answer(P))").replace("bernoulli(0.3 + 0.4 * smoker(P))", cpf)
         with pytest.raises(PlanError, match=word):
             make_plan(text)
+
+
+CLASSES = """
+source(t, 't.csv'). column(t, id, p(P)). column(t, y, y(P)). rows_per_person(t, 1). missing(t, never).
+random(y(P)) :- p(P). range(y(P), 0, 1).
+source(m, 'm.csv'). public(m). column(m, id, p(P)). column(m, cls, cls(C)). relation(m, in(P, C)).
+dataset(d, domain(P, p(P))). random(k(P)) :- in(P, C).
+privacy_requirement(o(pub), d, dp({all})). privacy_requirement(n(near), d, dp({near})).
+publish(k, sample(k(P)), o(pub)) :- in(P, C). publish(j, sample(k(P)), n(near)) :- in(P, C).
+"""
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.by_day(2)
+def test_each_class_is_planned_with_the_answer_of_its_own(seed):
+    """What is planned for a class is what is planned where it is alone, for each reader."""
+    chance = random.Random(seed)
+    shares = {"all": chance.choice([0.3, 1, 4]), "near": chance.choice([0.5, 2])}
+    names = list("abcd")[: chance.randint(2, 4)]
+    low = {name: chance.choice([0.0, 0.1, 0.3, 0.4]) for name in names}
+    laws = [
+        f"depends(k(P), [y(P)], discrete([u: {low[name]} + {1 - 2 * low[name]} * y(P), "
+        f"v: {1 - low[name]} - {1 - 2 * low[name]} * y(P)])) :- in(P, {name})."
+        for name in names
+    ]
+
+    def planned(classes: list[str]) -> dict[str, list[tuple[str, float]]]:
+        members = pa.table({"id": classes, "cls": classes})
+        text = CLASSES.format(**shares) + " ".join(laws[names.index(name)] for name in classes)
+        seen = {one.name: one.seen for one in make_plan(load(text), {"m": members}).publications}
+        return {who: [(one.note, one.error) for one in found] for who, found in seen.items()}
+
+    order = chance.sample(names, len(names))
+    together = planned(order)
+    for who in ("k", "j"):
+        alone = {name: planned([name])[who][0][1] for name in names}
+        assert dict(together[who]) == pytest.approx({f"For individuals with in(P, {n}).": alone[n] for n in names})

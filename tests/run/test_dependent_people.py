@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato import Groups, Ledger, Pufferfish, Study, make_plan
-from sfumato.core import Chains, GaussianDP, Known
+from sfumato.core import Chains, GaussianDP, Known, compose
 from sfumato.core.certificate import Certificate
 from sfumato.errors import DataError, LedgerError, OverspendError, SchemaError, SfumatoError, StudyError
 from sfumato.evidence.explain import explain
@@ -27,6 +27,7 @@ from sfumato.network.evaluate import evaluate
 from sfumato.network.network import Network
 from sfumato.run.aims import aims_of
 from sfumato.run.study import run_plan
+from sfumato.run.study_file import run_study
 
 TOWN = """
 source(people, 'people.csv').
@@ -323,6 +324,30 @@ def test_friends_are_summed_as_pandas_sums_them_and_one_person_is_in_few_rows(se
         reached = max(reached, len(touched))
     assert reached <= rows
     assert reached >= rows - 1  # whose own row changes may not show
+
+
+@pytest.mark.parametrize(
+    ("promise", "shared"), [("dp(1.0, 1e-6)", (0.5, 5e-7)), pytest.param("dp(1.0)", (0.5, 0.0), marks=pytest.mark.slow)]
+)
+def test_steps_share_a_promise_about_people_in_several_rows(promise, shared, tmp_path):
+    """Both steps are paid from one grant, and together they keep the whole promise for all rows of a person."""
+    text = SOCIAL.replace("dp(1.0, 1e-6)", promise)
+    text += (
+        "count(n, (patient(P), cost(P) > 3)). publish(n, n, pp(public)). step(1, publish(c)). step(2, publish(n)).\n"
+    )
+    tables = social(3)
+    for name, table in tables.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    study, events = tmp_path / "study.pl", []
+    study.write_text(text)
+    for at in (1, 2):
+        plan, _ = run_study(study, tmp_path, tmp_path / f"out{at}", tmp_path / "ledger.db", grant=at == 1, at=at)
+        asked = plan.promises[0].asked
+        assert asked.stated == pytest.approx(shared)
+        assert all(check.ok for check in verify_folder(tmp_path / f"out{at}", study, tables))
+        events += plan.events("pats", ("public",))
+    whole = Pufferfish(1.0, 2 * shared[1], asked.dependence, adjacency=asked.adjacency)
+    assert compose(events).implies(whole) is True
 
 
 @pytest.mark.parametrize("rule", ["rows_per_person(visits, 1)", "rows_per_person(visits, 1, last(day))"])

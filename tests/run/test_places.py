@@ -1,91 +1,98 @@
-"""A place is one place however it is written, and a folder is known by its files and by its rows."""
+"""Folders and files may be given as text, wherever a person who writes Python gives one."""
 
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
 import pytest
-from pyarrow import parquet
 
-from sfumato.errors import OverspendError
-from sfumato.ledger.ledger import Ledger
-from sfumato.network.stores.addresses import place_of
-from sfumato.run.accounts import files_sources, table_sources
-from sfumato.run.planning import make_plan
-from sfumato.run.study import run_plan
+from sfumato import make_plan, run_plan
+from sfumato.centres.card import PartyCard
+from sfumato.evidence.explain import explain
+from sfumato.evidence.recipient import recipient_text
+from sfumato.evidence.trace import find_result, study_network, trace_person, trace_result
+from sfumato.evidence.verify_plan import verify_folder
+from sfumato.run.centre_home import Home, RoundFolder
+from sfumato.run.forget import read_forgotten
+from sfumato.run.study import read_release, tables_in
+from sfumato.run.study_file import run_study
 
-STUDY = """source(kept, '{source}'). column(kept, id, person(P)). rows_per_person(kept, 1).
-column(kept, age, age(P)). random(age(P)) :- person(P). range(age(P), 0, 110). missing(age(P), 50).
-dataset({name}, domain(P, person(P))). privacy_requirement(openness(public), {name}, dp(0.5)).
-sum(total, age(P), person(P)). publish(total, total, openness(public)).
+#: The modules whose functions are called by name, from a notebook or a script.
+CALLED = (
+    *("run.study", "run.study_file", "run.forget", "run.centre_part", "run.centre_home", "run.synthesize"),
+    *("run.tables", "run.partition_release", "run.partition_obfuscated", "centres.card", "ledger.ledger"),
+    *("evidence.explain", "evidence.trace", "evidence.recipient", "evidence.verify", "evidence.verify_plan"),
+    *("network.draw", "lang.load", "plan.plan", "plan.make", "core.certificate", "learn.model_document"),
+    *("study.builder", "study.planned", "study.released"),
+)
+#: What other parts of the library hand a Path to: they are called with what a caller's text became.
+INNER = {"assembled", "public_tables", "needs_of_steps", "new_key", "read_key", "client_tls", "server_tls"}
+INNER |= {"write_facts", "check_workers", "opened_beside"}
+
+STUDY = """
+source(people, 'people.csv'). column(people, id, person(P)). column(people, x, x(P)).
+rows_per_person(people, 1). missing(people, never). random(x(P)) :- person(P). range(x(P), 0, 10).
+dataset(town, domain(P, person(P))). privacy_requirement(s(pub), town, dp(1)).
+sum(total, x(P), person(P)). publish(total, total, s(pub)).
 """
 
 
-def respelled(path: str, generator: np.random.Generator) -> str:
-    """The same path with detours that change nothing."""
-    detours = ("", "./", "/", "nowhere/../", ".//./")
-    parts = path.strip("/").split("/")
-    return "/" + "/".join(f"{generator.choice(detours)}{part}" for part in parts)
+def functions(module: str) -> Iterator[tuple[str, Callable[..., Any]]]:
+    room = import_module(f"sfumato.{module}")
+    for name in getattr(room, "__all__", ()):
+        found = getattr(room, name)
+        members = inspect.getmembers(found, inspect.isroutine) if inspect.isclass(found) else [(name, found)]
+        for own, function in members:
+            if inspect.isfunction(getattr(function, "__func__", function)) and not own.startswith("_"):
+                yield own, function
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_place_has_one_name(seed, tmp_path):
-    generator = np.random.default_rng(seed)
-    (tmp_path / "nowhere").mkdir()
-    path = str(tmp_path / "north" / "stays.parquet")
-    spelled = respelled(path, generator).replace("nowhere/../", "")  # a detour by what is no folder leads elsewhere
-    assert place_of(f"{generator.choice(['', 'file://', 'local://'])}{spelled}") == place_of(path)
-    assert place_of(f"s3://bucket{respelled('/north/stays.parquet', generator)}") == "s3://bucket/north/stays.parquet"
-    assert place_of(f"s3://bucket{respelled('/south/stays.parquet', generator)}") != "s3://bucket/north/stays.parquet"
+@pytest.mark.parametrize("module", CALLED)
+def test_every_place_may_be_text(module):
+    for name, function in functions(module):
+        for parameter in inspect.signature(function).parameters.values():
+            kind = str(parameter.annotation)
+            place = re.search(r"\bPath\b", kind) and name not in INNER
+            assert not place or re.search(r"\bstr\b|\bPlace\b", kind), f"{module}.{name}({parameter.name}: {kind})"
 
 
-def people(rows: int, first: int) -> pa.Table:
-    return pa.table({"id": np.arange(rows) + first, "age": np.arange(rows) % 90})
+def test_text_does_what_a_path_does(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("people.csv").write_text("id,x\n" + "".join(f"u{number},{number}\n" for number in range(9)))
+    Path("study.pl").write_text(STUDY)
+    Path("gone.pl").write_text("forget(u1).\n")
+    plan = make_plan("study.pl")
+    release = run_plan(plan, ".", "ledger.db", out="published", grant=True)
+    assert release.folder == Path("published")
+    assert read_release("published")["total"] == read_release(Path("published"))["total"]
+    assert tables_in(plan, ".") == tables_in(plan, Path())
+    checks = verify_folder("published", "study.pl")
+    assert checks == verify_folder(Path("published"), Path("study.pl"))
+    assert all(check.ok for check in checks)
+    for told in (explain, recipient_text):
+        assert told(plan, folder="published") == told(plan, folder=Path("published"))
+    assert trace_result(plan, "total", folder="published") == trace_result(plan, "total", folder=Path("published"))
+    assert trace_person(plan, "u1", "published") == trace_person(plan, "u1", Path("published"))
+    assert find_result("total", "published") == (Path("published"), "total", None)
+    assert study_network(plan, "study.pl", {}).spec == plan.network.spec
+    assert len(read_forgotten("gone.pl")) == 1
+    again, _ = run_study("study.pl", ".", "again", "ledger.db", dry_run=True, forgotten="gone.pl")
+    assert again.study_digest == plan.study_digest
+    assert (tmp_path / "again" / "plan.json").is_file()
 
 
-@pytest.mark.parametrize("spelled", ["fsspec:./kept.parquet", "fsspec:north/../kept.parquet", "kept.parquet"])
-def test_another_spelling_of_a_far_place_finds_its_account_though_rows_were_added(spelled, tmp_path, monkeypatch):
-    monkeypatch.setenv("SFUMATO_FSSPEC", f"file://{tmp_path}/far")
-    (tmp_path / "far" / "north").mkdir(parents=True)
-    parquet.write_table(people(50, 700), tmp_path / "far" / "kept.parquet")
-    ledger = Ledger(tmp_path / "ledger.db")
-    run_plan(make_plan(STUDY.format(source="fsspec:kept.parquet", name="people")), tmp_path, ledger, grant=True)
-    parquet.write_table(people(51, 700), tmp_path / "far" / "kept.parquet")
-    with pytest.raises(OverspendError):
-        run_plan(make_plan(STUDY.format(source=spelled, name="others")), tmp_path / "far", ledger, grant=True)
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.by_day(1)
-def test_a_folder_is_known_by_its_rows_and_each_file_by_its_bytes(seed, tmp_path):
-    """As the table of another number of files, as one file, and by a single part of it."""
-    generator = np.random.default_rng(seed)
-    table, rows = people(200, 700), generator.permutation(200)
-    found = []
-    for number, name in ((int(generator.integers(65, 80)), "many"), (int(generator.integers(1, 4)), "few")):
-        (tmp_path / name).mkdir()
-        cuts = np.array_split(rows, number)
-        for place, cut in enumerate(cuts):
-            parquet.write_table(table.take(cut), tmp_path / name / f"{place:03}.parquet")
-        files = sorted(str(path) for path in (tmp_path / name).iterdir())
-        found.append((files, set(files_sources(f"file://{tmp_path / name}", files))))
-    parquet.write_table(table, tmp_path / "one.parquet")
-    whole = set(table_sources(tmp_path / "one.parquet"))
-    (many, of_many), (_, of_few) = found
-    assert of_many & of_few
-    assert of_many & whole
-    part = table_sources(many[int(generator.integers(len(many)))])
-    assert of_many & set(part)
-    parquet.write_table(people(200, 9000), tmp_path / "other.parquet")
-    assert not of_many & set(table_sources(tmp_path / "other.parquet"))
-
-
-def test_marks_of_many_files_are_written_once(tmp_path):
-    sources = [f"bytes\0{number}\0" for number in range(70)]
-    ledger = Ledger(tmp_path / "ledger.db")
-    ledger.grant("people", 1.0, sources=sources)
-    size = (tmp_path / "ledger.db").stat().st_size
-    for _ in range(5):
-        ledger.release(ledger.reserve("people", 0.1, sources=sources))
-    assert (tmp_path / "ledger.db").stat().st_size - size < 5 * 70 * 64
-    assert ledger.owners(sources[-1:]) == [("people", "record")]
+def test_a_centre_may_say_by_text_where_it_lives(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("study.pl").write_text(STUDY + "centre(north). centre(south). colluders(0). absences(0).\n")
+    homes = [Home.make(name, name, address="localhost:1") for name in ("north", "south", "board")]
+    north, south, board = (PartyCard.read(str(home.card_file)) for home in homes)
+    assert Home.open("north", "north").card() == north
+    north.write("copy.card")
+    assert PartyCard.read("copy.card") == north
+    made = RoundFolder.make("study.pl", [north, south], "round", board, {"town": 9})
+    assert RoundFolder.read("round").round == made.round

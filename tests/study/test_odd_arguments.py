@@ -90,7 +90,8 @@ def test_no_error_of_pythons_own_comes_through(case):
 
 def test_an_error_of_pythons_own_is_found(monkeypatch):
     """Planted: the method as it was before errors were told in words."""
-    monkeypatch.setattr(Study, "ask", Study.ask.__wrapped__)
+    for method in ("ask", "correlation"):
+        monkeypatch.setattr(Study, method, getattr(Study, method).__wrapped__)
     with pytest.raises(TypeError):
         in_words("correlation", "call", "subject", "true")
 

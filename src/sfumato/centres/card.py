@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from sfumato.centres.round import Centre
+from sfumato.core.places import Place, place_of
 from sfumato.errors import InputError
 
 __all__ = ["PartyCard", "client_tls", "new_card", "server_tls"]
@@ -57,15 +58,15 @@ class PartyCard:
     def centre(self) -> Centre:
         return Centre(self.name, self.identity)
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Place) -> None:
         """Write the card as a file that may be shown to everybody: it holds no secret key."""
-        path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+        place_of(path).write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
 
     @classmethod
-    def read(cls, path: Path) -> PartyCard:
+    def read(cls, path: Place) -> PartyCard:
         """The card of a file; InputError in words if it is none."""
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
+            record = json.loads(place_of(path).read_text(encoding="utf-8"))
             return cls(**record)
         except (OSError, ValueError, TypeError) as error:
             raise InputError(

@@ -162,7 +162,7 @@ def run_over_centres(
     others: Mapping[str, object],
 ) -> None:
     """`sfumato run STUDY --centres FOLDER`: this machine is the coordinator. `others` are options of the centres."""
-    from sfumato.cli.study import show_plan
+    from sfumato.cli.published import show_release
     from sfumato.cli.trace import folder_note
     from sfumato.evidence.report import finish_folder
     from sfumato.run.centre_home import COORDINATOR, Home, RoundFolder
@@ -191,7 +191,7 @@ def run_over_centres(
     own = Home.open(home, COORDINATOR)
     with told_when_interrupted(_COORDINATOR_STOPPED):
         made, release = coordinate_study(shared, own, out, listen=listen, join_seconds=join_seconds, tell=tell)
-    show_plan(made, console)
+    show_release(made, release, console)
     tell(f"{len(release.published)} publication(s) in {out}")
     assert made.network is not None  # it was planned just now
     missing = finish_folder(made, out, None, tables=public_tables(made.network.spec, shared.folder))

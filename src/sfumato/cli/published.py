@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato.core.calendar import UNITS, told_names
-from sfumato.evidence.beside import shared_sentences
 from sfumato.plan.about import weak_promises
+from sfumato.plan.beside import shared_sentences
 from sfumato.plan.plan import Plan
 from sfumato.run.study_files import Published, Release
 

@@ -21,6 +21,7 @@ from sfumato.lang.spec import Forgotten
 from sfumato.lang.term import show
 from sfumato.ledger.balance import amount_text
 from sfumato.network.forgotten import forgotten_name
+from sfumato.plan.whole import whole_cost
 from sfumato.run.accounts import default_ledger
 from sfumato.run.forget import listed, read_forgotten
 from sfumato.run.steps import StepState, StudyAccounts, standings
@@ -65,7 +66,7 @@ def _step(one: StepState) -> Iterator[str]:
             f"released with plan {released.plan}; booked on {released.reservation.dataset}: {booked}", "  "
         )
     if one.plan is not None:
-        costs = ", ".join(f"{dataset} {one.plan.cost(dataset)}" for dataset in one.plan.datasets)
+        costs = ", ".join(f"{dataset} {whole_cost(one.plan, dataset)}" for dataset in one.plan.datasets)
         yield from _wrapped(f"to come; it costs {costs}", "  ")
     if one.skipped:
         yield from _wrapped("skipped: a later step was released, so this one is refused for ever", "  ")

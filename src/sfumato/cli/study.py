@@ -2,7 +2,8 @@
 
 In:   a plan, arguments.
 Out:  tables and lines for the terminal.
-Not here: planning and running (run/study_file.py), what it means (plan/, evidence/explain.py).
+Not here: planning and running (run/study_file.py), what is said of a plan (plan/beforehand.py), what it means (plan/,
+evidence/explain.py).
 """
 
 from __future__ import annotations
@@ -19,17 +20,16 @@ from rich.text import Text
 
 from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import InputError, SfumatoError
-from sfumato.evidence.beside import shared_sentences
-from sfumato.plan.about import weak_promises
+from sfumato.plan.beforehand import Topic, said_beforehand
 from sfumato.plan.plan import Plan
 from sfumato.plan.shared_act import sharing_of
 from sfumato.plan.told import digits, told_before
-from sfumato.plan.usefulness import verdicts, verdicts_of
 from sfumato.run.aims import Aimed
 from sfumato.run.other_weights import MULTIPLES, AtWeight
 
 __all__ = ["next_command", "plan_table", "read_sizes", "show_plan", "show_weights", "watched", "write_new"]
 
+_STYLES: Mapping[Topic, str] = {"caution": "yellow", "assumed": "dim"}
 #: Seconds between two looks at a watched file.
 _PAUSE = 0.4
 
@@ -53,7 +53,6 @@ def plan_table(plan: Plan) -> Table:
     table = Table("publication", "observer", "strategy", "95 % within", "standard error", box=None, pad_edge=False)
     for planned in plan.publications:
         told = [one for seen in planned.seen for one in told_before(seen)]
-        apart = verdicts_of(plan, planned)  # said below the table, in whole lines
         for place, one in enumerate(told):
             first = place == 0
             table.add_row(
@@ -61,27 +60,18 @@ def plan_table(plan: Plan) -> Table:
                 Text(planned.observer if first else ""),
                 Text(planned.strategy if first else ""),
                 one.within,
-                Text(f"{one.error}  {one.name}{f'. {one.note}' if one.note and one.note not in apart else ''}"),
+                Text(f"{one.error}  {one.name}"),
             )
     return table
 
 
 def show_plan(plan: Plan, console: Console, aims: Sequence[Aimed] = ()) -> None:
-    """Print a plan: its publications, aims, promises and what it assumes."""
+    """Print a plan: its publications, promises, and all that is said of them."""
     console.print(plan_table(plan))
-    for aim in aims:
-        console.print(aim.sentence, markup=False, highlight=False)
     for promise in plan.promises:
         console.print(f"promise to {' and '.join(promise.observers)}: {promise.asked}", markup=False)
-    for sentence in shared_sentences(plan):
-        console.print(sentence, markup=False, highlight=False)
-    for planned in plan.publications:
-        for sentence in planned.about:
-            console.print(f"{planned.name} for {planned.observer}: {sentence}", markup=False, highlight=False)
-    for sentence in (*verdicts(plan), *weak_promises(plan)):
-        console.print(sentence, style="yellow", markup=False, highlight=False)
-    for assumption in plan.assumptions:
-        console.print(f"assumed for the predictions: {assumption}", style="dim", markup=False)
+    for said in said_beforehand(plan, [aim.sentence for aim in aims]):
+        console.print(str(said), style=_STYLES.get(said.topic, ""), markup=False, highlight=False)
 
 
 def show_weights(curves: Iterable[Sequence[AtWeight]], console: Console) -> None:

@@ -155,11 +155,15 @@ class ComposedDP(Guarantee):
                 return super()._implies(other)
         return True if keeps else None
 
+    @property
+    def acts(self) -> int:
+        """How many acts were composed."""
+        return sum(part.count for part in self.parts)
+
     def describe(self) -> str:
-        acts = sum(part.count for part in self.parts)
         epsilon, delta = self.stated
         total = f"({epsilon:.6g}, {delta:.6g})-DP" if delta else f"{epsilon:.6g}-DP"
-        return f"{total} ({acts} act{'s' if acts > 1 else ''} composed)"
+        return f"{total} ({self.acts} act{'s' if self.acts > 1 else ''} composed)"
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -7,8 +7,7 @@ Not here: the words (templates/explain_*.txt), the decisions (plan/make.py). `ex
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from sfumato.core.places import Place
 from sfumato.errors import InputError
 from sfumato.evidence.facts import gather
 from sfumato.plan.plan import Plan
@@ -21,7 +20,7 @@ REGISTERS = ("analyst", "lawyer", "subject")
 _WIDTH = 100
 
 
-def explain(plan: Plan, reader: str = "analyst", folder: Path | None = None, width: int = _WIDTH) -> str:
+def explain(plan: Plan, reader: str = "analyst", folder: Place | None = None, width: int = _WIDTH) -> str:
     """The plan for a reader: one of "analyst", "lawyer", "subject" (in any case), or the name of an observer.
 
     With the folder of its release the errors are those of the published numbers, as far as the reader may know them.

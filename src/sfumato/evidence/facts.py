@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sfumato.evidence.beside import Beside, LearnedExactly, beside_of
+from sfumato.core.places import Place, place_of
 from sfumato.evidence.drawn import Drawn, drawn_for
 from sfumato.evidence.figures import told_of
 from sfumato.evidence.files import published_files
@@ -24,9 +24,11 @@ from sfumato.evidence.odds import Odds, odds_of, one_in
 from sfumato.evidence.took_part import TookPart, as_drawn, took_part
 from sfumato.lang.spec import EVERYONE
 from sfumato.plan.about import decided_of, title_of, weak_promises
+from sfumato.plan.beside import Beside, LearnedExactly, beside_of
 from sfumato.plan.plan import Plan, Planned, Promise
 from sfumato.plan.told import Told
 from sfumato.plan.usefulness import verdicts_of
+from sfumato.plan.whole import whole_cost
 
 __all__ = ["PromiseFacts", "PublicationFacts", "ReleaseFacts", "gather", "promise_facts"]
 
@@ -138,7 +140,7 @@ class ReleaseFacts:
     @cached_property
     def costs(self) -> dict[str, str]:
         """What the ledger is charged for each dataset, as if everybody showed everything to everybody."""
-        return {dataset: str(self.plan.cost(dataset)) for dataset in self.plan.datasets}
+        return {dataset: whole_cost(self.plan, dataset) for dataset in self.plan.datasets}
 
     @property
     def weak(self) -> tuple[str, ...]:
@@ -163,8 +165,9 @@ class ReleaseFacts:
         return tuple(one for one in drawn_for(self.drawn, observer) if not one.publication)
 
 
-def gather(plan: Plan, folder: Path | None = None, *, own: str | None = None) -> ReleaseFacts:
+def gather(plan: Plan, folder: Place | None = None, *, own: str | None = None) -> ReleaseFacts:
     """The facts as anybody may know them; `own` is the observer who reads them, and may know its own errors."""
+    folder = place_of(folder)
     drawn = as_drawn(plan, folder)
     files = published_files(folder) if folder else {}
     beside = beside_of(plan)

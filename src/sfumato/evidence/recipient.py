@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sfumato.core.places import Place
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
 from sfumato.evidence.facts import PublicationFacts, ReleaseFacts, gather
 from sfumato.evidence.fairness import fairness_records
@@ -69,7 +70,7 @@ def write_recipient_readme(plan: Plan, folder: str | Path) -> Path:
     return write_whole(Path(folder) / "README.txt", recipient_text(plan, Path(folder)))
 
 
-def recipient_text(plan: Plan, folder: Path | None = None) -> str:
+def recipient_text(plan: Plan, folder: Place | None = None) -> str:
     """The text for a plan, with the files of its release if there is one."""
     return readme_text(gather(plan, folder))
 

@@ -24,6 +24,7 @@ from sfumato.ledger.balance import amount_text, left_text
 from sfumato.ledger.ledger import Ledger
 from sfumato.network.network import Network
 from sfumato.plan.plan import Plan
+from sfumato.plan.whole import at_promises
 
 __all__ = [
     "AccountFacts",
@@ -196,7 +197,7 @@ def _known_exactly(plan: Plan, observer: str) -> set[str]:
 
 def accounts_of(facts: ReleaseFacts, ledger: str | Path | None) -> Accounts:
     """What the plan costs, and what the ledger says about its datasets."""
-    costs = {dataset: facts.plan.cost(dataset).describe() for dataset in facts.plan.datasets}
+    costs = {dataset: at_promises(facts.plan.cost(dataset), facts.plan, dataset) for dataset in facts.plan.datasets}
     plain = tuple(AccountFacts(dataset, cost) for dataset, cost in costs.items())
     if facts.state.rehearsed:
         return Accounts("dry run", plain)

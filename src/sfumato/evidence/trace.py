@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from sfumato.core.places import Place, place_of
 from sfumato.core.tables import nearest
 from sfumato.errors import InputError
 from sfumato.evidence.drawn import Drawn, drawn_for
@@ -75,7 +76,7 @@ class Influence:
 
 
 def trace_result(
-    plan: Plan, name: str, observer: str | None = None, network: Network | None = None, folder: Path | None = None
+    plan: Plan, name: str, observer: str | None = None, network: Network | None = None, folder: Place | None = None
 ) -> tuple[Trace, ...]:
     """One Trace for each observer the publication was made for; with a folder, of the numbers published there."""
     found = [p for p in plan.publications if p.name == name and observer in (None, p.observer)]
@@ -85,7 +86,7 @@ def trace_result(
             f"The plan has no publication {name!r}{nearest(name, known)}. It has: {', '.join(known)}. Nothing was "
             "opened."
         )
-    graph = network or plan.network
+    graph, folder = network or plan.network, place_of(folder)
     drawn = as_drawn(plan, folder)
     return tuple(_trace(drawn, drawn.publication(one.name, one.observer), graph, folder) for one in found)
 
@@ -163,7 +164,7 @@ def _tables_of(spec: Spec, dataset: str) -> list[str]:
 # ── finding things ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def find_result(result: str, folder: Path | None) -> tuple[Path, str, str | None]:
+def find_result(result: str, folder: Place | None) -> tuple[Path, str, str | None]:
     """(folder, publication, observer) of a file in results/, or of a publication's name in `folder`."""
     path = Path(result)
     if folder is None and path.is_file() and path.parent.name == "results":
@@ -178,17 +179,17 @@ def find_result(result: str, folder: Path | None) -> tuple[Path, str, str | None
             "--folder. Nothing was opened."
         )
     name, _, observer = result.partition("@")
-    return folder, name, observer or None
+    return place_of(folder), name, observer or None
 
 
-def study_network(plan: Plan, study: Path, tables: Mapping[str, Any]) -> Network:
+def study_network(plan: Plan, study: Place, tables: Mapping[str, Any]) -> Network:
     """The network of the study a plan was made from; another study is refused."""
     spec = load(study, plan.extras.get("step"))
     spec = at_home(spec, plan.extras["inside"]) if "inside" in plan.extras else spec
     if spec.digest != plan.study_digest:
         raise InputError(
-            f"{study.name} is not the study this plan was made from: its text has another digest. Give the study as it "
-            "was when the plan was made. Nothing was opened."
+            f"{place_of(study).name} is not the study this plan was made from: its text has another digest. Give the "
+            "study as it was when the plan was made. Nothing was opened."
         )
     return Network.from_spec(spec, tables)
 
@@ -202,7 +203,7 @@ def trace_text(trace: Trace, width: int = _WIDTH) -> str:
 
 
 def trace_person(
-    plan: Plan, person: str, folder: Path | None = None, spec: Spec | None = None, width: int = _WIDTH
+    plan: Plan, person: str, folder: Place | None = None, spec: Spec | None = None, width: int = _WIDTH
 ) -> str:
     """What was already published from one person, why its influence is bounded, and what happens from now on."""
     facts = gather(plan, folder)

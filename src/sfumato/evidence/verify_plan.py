@@ -17,8 +17,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from sfumato.core import NoGuarantee
 from sfumato.core.certificate import Certificate
 from sfumato.core.digest import plan_record
+from sfumato.core.places import Place, place_of
 from sfumato.core.threads import calm_threads
 from sfumato.errors import SfumatoError
 from sfumato.evidence.fairness import fairness_records, fairness_words, verify_fairness
@@ -31,6 +33,7 @@ from sfumato.lang.spec import Spec
 from sfumato.network.network import Network
 from sfumato.plan.make import network_of
 from sfumato.plan.plan import Plan
+from sfumato.plan.whole import asked_together, at_promises
 from sfumato.run.derived import derive_plan
 from sfumato.run.study_files import certificate_files
 
@@ -39,9 +42,10 @@ __all__ = ["verify_folder", "verify_plan"]
 
 @calm_threads()
 def verify_folder(
-    folder: Path, study: Path | None = None, tables: Mapping[str, Any] | None = None
+    folder: Place, study: Place | None = None, tables: Mapping[str, Any] | None = None
 ) -> tuple[Check, ...]:
     """All checks of a published folder: certificates, the files they name, the plan; with the study also its own."""
+    folder = place_of(folder)
     checks: list[Check] = []
     plan: Plan | None = None
     if (folder / "plan.json").exists() or (folder / "results").exists() or study is not None:
@@ -65,7 +69,7 @@ def verify_folder(
     return tuple(checks)
 
 
-def _planned_part(plan: Plan, study: Path) -> Spec:
+def _planned_part(plan: Plan, study: Place) -> Spec:
     """Of a study with steps the one that was planned; of one over centres what was planned at home, if that was."""
     spec = load(study, plan.extras.get("step"))
     return at_home(spec, plan.extras["inside"]) if "inside" in plan.extras else spec
@@ -129,8 +133,24 @@ def _certificate(path: Path, plan: Plan | None) -> Iterator[Check]:
     if wrong:
         yield from (Check(f"{path.name}: {check.field}", False, check.sentence) for check in wrong)
         return
-    named = "and every file it names is as it was published" if Certificate.read(path).files else "naming no files"
-    yield Check(path.name, True, f"{Certificate.read(path).guarantee}, {named}.")
+    certificate = Certificate.read(path)
+    named = "and every file it names is as it was published" if certificate.files else "naming no files"
+    yield Check(path.name, True, f"{_promised(certificate, path.name, plan)}, {named}.")
+
+
+def _promised(certificate: Certificate, name: str, plan: Plan | None) -> str:
+    """What a certificate promises; of everything drawn at the δ of the plan's promises, and that it is no one of them.
+
+    Otherwise it would be told at a δ that nobody was promised.
+    """
+    whole = {} if plan is None else {f"everything drawn from {dataset}": dataset for dataset in plan.datasets}
+    dataset = whole.get(certificate_files(plan).get(name, "")) if plan is not None else None
+    if plan is None or dataset is None or isinstance(certificate.guarantee, NoGuarantee):
+        return str(certificate.guarantee)
+    told = f"{at_promises(certificate.guarantee, plan, dataset)}, under {certificate.adjacency}"
+    if len(asked_together(plan, dataset)) < 2:
+        return told
+    return f"{told}, to all readers together, as if they showed each other what they see"
 
 
 def verify_plan(plan: Plan, network: Network) -> Iterator[Check]:

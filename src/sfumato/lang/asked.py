@@ -76,8 +76,8 @@ def check_questions(spec: Spec, domains: Iterable[str]) -> Iterator[Problem]:
     yield from _beyond_ranges(spec)
 
 
-#: What says of a variable what it is, and asks nothing of it.
-_TOLD = frozenset({"random/1", "column/3", "range/2", "missing/2"})
+#: What says of a variable what it is or to whom it belongs, and asks nothing of it.
+_TOLD = frozenset({"random/1", "column/3", "range/2", "missing/2", "instance_rv/3"})
 
 
 def _is_bought(domain: object) -> bool:

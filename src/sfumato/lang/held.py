@@ -11,7 +11,7 @@ said about one part holds for all of them, so that every centre treats its peopl
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sfumato.lang.problem import Problem
@@ -41,7 +41,10 @@ def read_as_one(declared: Declared) -> list[Problem]:
         group[centre] = table
     holders = {one.centre for one in declared.holds}
     for group in groups.values():
-        if set(group) != holders:
+        if public := sorted(set(group.values()) & declared.public_tables):
+            problems.append(_public(declared, public))
+            declared.public_tables -= set(public)  # one thing that is wrong is said once
+        elif set(group) != holders:
             first = next(iter(group.values()))
             without = ", ".join(sorted(holders - set(group)))
             problems.append(_problem(declared, first, f"{without} holds no table with the columns of {first}"))
@@ -118,9 +121,20 @@ def _held(one: Any, table: str) -> Any:
     return dataclasses.replace(one, table=table)
 
 
-def _problem(declared: Declared, table: str, message: str) -> Problem:
-    place = next((one.position for one in declared.holds if one.table == table), None) or Place("study", 1, 1)
+def _public(declared: Declared, tables: Sequence[str]) -> Problem:
+    """What is read as one is public or private as a whole: of a public part nobody's rows are limited or accounted."""
+    message = f"part of a table that centres hold is public: {' and '.join(tables)}"
+    lines = " ".join(f"public({table})." for table in tables)
     way_out = (
+        f"Take {lines} out, if the rows are to be protected. Of a table that everybody may see hand every centre the "
+        "whole: one source(T, 'file') with public(T), and no holds line for it."
+    )
+    return _problem(declared, tables[0], message, way_out)
+
+
+def _problem(declared: Declared, table: str, message: str, way_out: str = "") -> Problem:
+    place = next((one.position for one in declared.holds if one.table == table), None) or Place("study", 1, 1)
+    way_out = way_out or (
         "Give every centre one table with the same columns: source(T, 'file'), holds(Centre, T) and the same column(T, "
         "…) lines for each; or one name for all, which every centre reads in its own folder: holds(a, T). holds(b, T)."
     )

@@ -283,6 +283,9 @@ def _explained(error: ParseError, text: str) -> tuple[str, int, str, str]:
         return f"the bracket or quote {found!r} has no partner", offset, "Close or remove it.", ""
     if message == "Expected binary operator" and found in ":=<>+*/\\|;,-":
         return "one side of this operator is missing", offset, "Write both sides.", ""
+    if message == "Expected binary operator" and found in ("'", '"') and text[offset - 1] == found:
+        way_out = f"Write \\{found} for a quote within a name, as in 'it\\'s'."
+        return "a quote within a name is not written by doubling it", offset, way_out, ""
     if message == "Expected binary operator":
         return "two terms stand side by side", offset, "A comma or an operator may be missing.", "a comma or operator"
     if message == "Operator priority clash":

@@ -23,8 +23,8 @@ from sfumato.lang.term import Compound, Position, Term, Variable, called, indica
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import marked_apart
 from sfumato.network.cells import cell_of
-from sfumato.network.columns import check_homes
 from sfumato.network.gather import aggregate_bounds, aggregates_of
+from sfumato.network.homes import check_homes
 from sfumato.network.known import with_known
 from sfumato.network.members import check_members
 from sfumato.network.network import Group, Network, Node
@@ -436,14 +436,36 @@ def _with_zones(network: Network, passes: Sequence[_Pass]) -> Network:
     zones = tuple(
         zones_of(r, observed_by(r, observed, publications, nodes), variants) for r in network.spec.requirements
     )
+    exact = _once(passes, _Pass.exact)
+    shown = {*chain.from_iterable(one.observed for one in zones), *(variable for _, variable in exact)}
+    _check_skipped(network, shown | {show(one.group) for one in network.spec.fairness})
     return replace(
         network,
         zones=zones,
         publications=publications,
         personal=_once(passes, _Pass.personal),
         instances=_once(passes, _Pass.instances),
-        exact=_once(passes, _Pass.exact),
+        exact=exact,
     )
+
+
+def _check_skipped(network: Network, shown: Set[str]) -> None:
+    """Only sums can leave people out, in whichever class their formula reads a cell that may be absent.
+
+    A study alone does not show that (lang/cells.py): who is in which class, public tables say.
+    """
+    for group in network.groups:
+        for name in sorted(shown & {node.name for node in group.nodes}):
+            for cell in sorted(group.skipped(name)):
+                said = ", ".join(show(fact) for fact in group.structure)
+                whose = f"{name} of people with {said} is" if said else f"{name} is"
+                raise refusal(
+                    network.node(name).position,
+                    f"People without {cell} are skipped, and {whose} computed from it: what is shown of it, or made "
+                    "from whole rows, has a row for everybody.",
+                    f"Write missing({cell}, Value), or missing({cell}, never) if it is certain that no such cell is "
+                    "absent, in place of skip; or publish an aggregate, which can leave people out.",
+                )
 
 
 def _once(passes: Sequence[_Pass], said: Callable[[_Pass], Iterable[_Said]]) -> tuple[_Said, ...]:

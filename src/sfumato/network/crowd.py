@@ -46,7 +46,8 @@ def crowd_of(room: TableRoom, layout: TableLayout, person: str) -> Crowd:
     """Who has several rows in a table, and whether some rows are nobody's."""
     if person == ROW:  # of a row without an identifier there is one
         return Crowd(None, False)
-    name = f"{room.names[layout.table]}_crowd"
+    # Of a table that names people by several columns each has a crowd of its own.
+    name = f"{room.names[layout.table]}_crowd{layout.columns.index(person)}"
     if room.has(name):
         return Crowd(name, True)
     (kind,) = room.types(layout.table, [person]).values()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from sfumato.core.calendar import shown
 from sfumato.core.domain import Categories, Interval
+from sfumato.core.places import Place, place_of
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError
 from sfumato.lang.spec import PrivacyRequirement
@@ -56,11 +57,12 @@ class _Box:
     noisy: bool = False
 
 
-def draw(network: Network, path: Path, noise: Mapping[tuple[str, str], str] | None = None) -> Path:
+def draw(network: Network, path: Place, noise: Mapping[tuple[str, str], str] | None = None) -> Path:
     """Write the picture; the suffix chooses the format.
 
     `noise` says for (observer, node) what is added there before the observer's version is read on: a plan knows it.
     """
+    path = place_of(path)
     if path.suffix.lower() not in _FORMATS:
         raise InputError(f"A graph is written as {', '.join(_FORMATS)}, not as {path.name}. Nothing was written.")
     import matplotlib as mpl

@@ -27,12 +27,13 @@ from sfumato.errors import InputError
 from sfumato.lang.spec import Dataset
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.cells import asserted, cell_of, final_value, flag, merged, placed, single, where
-from sfumato.network.columns import home_of, wanted_tables
+from sfumato.network.columns import wanted_tables
 from sfumato.network.condition import Member, Present
 from sfumato.network.crowd import crowd_of
 from sfumato.network.expected import expected_entries, expected_total
 from sfumato.network.expression import Expression, sql_level, sql_name
 from sfumato.network.facts import Key, KnownColumn, TableFacts, absent_word, known_of
+from sfumato.network.homes import home_of
 from sfumato.network.known import check_number
 from sfumato.network.network import Group, Network, Node, first_of_each
 from sfumato.network.parts import RowShare, chosen_by, row_shares
@@ -236,20 +237,32 @@ class _People:
         return f"SELECT b.*, {'k.key' if keyed else 'NULL::VARCHAR'} AS grouping FROM ({query}) AS b {keys}"
 
     def _pieces(self, layout: TableLayout, home: bool) -> list[str]:
-        """The cells of each part of a person by themselves; whom relations name is said once."""
-        first, *others = row_shares(self.network, layout.table, self._sourced(layout.table))
+        """What each column of a table says of those whom it names: a public table may name individuals by several."""
+        first, *others = layout.naming(identity_of(self.dataset))
+        pieces = self._named_by(layout, first.name, home)
+        return pieces + [piece for one in others for piece in self._named_by(layout, one.name, False, only_told=True)]
+
+    def _named_by(self, layout: TableLayout, person: str, home: bool, only_told: bool = False) -> list[str]:
+        """The cells of each part of a person by themselves; whom relations name is said once.
+
+        With `only_told` nothing is given where the column tells nothing of those it names.
+        """
+        own = [node for node in self._sourced(layout.table) if cell_of(self.spec, node, self.people).person == person]
+        members = {key: one for key, one in self.members.items() if (one.table, one.person) == (layout.table, person)}
+        if only_told and not own and not members:
+            return []
+        first, *others = row_shares(self.network, layout.table, own)
         return [
-            self._piece(layout, home, first, self.members),
-            *(self._piece(layout, False, one, {}) for one in others),
+            self._piece(layout, person, home, first, members),
+            *(self._piece(layout, person, False, one, {}) for one in others),
         ]
 
-    def _piece(self, layout: TableLayout, home: bool, share: RowShare, members: Mapping[str, Member]) -> str:
-        identity = layout.identity(identity_of(self.dataset))
-        assert identity is not None
-        person = identity.name
+    def _piece(
+        self, layout: TableLayout, person: str, home: bool, share: RowShare, members: Mapping[str, Member]
+    ) -> str:
         kinds = self.room.types(layout.table, layout.columns)
         self.room.check_identities(layout)
-        shown = partial(self._shown, share, members, layout.table, person, kinds)
+        shown = partial(self._shown, share, members, kinds)
 
         def filled(node: Node, column: str, kind: str, test: str) -> str:
             return single(node, column, kind, test, self._absent(node, kind) if test == "TRUE" else "NULL")
@@ -277,8 +290,6 @@ class _People:
         self,
         share: RowShare,
         members: Mapping[str, Member],
-        table: str,
-        person: str,
         kinds: Mapping[str, str],
         value: Callable[[Node, str, str, str], str],
         test: Callable[[Member, Mapping[str, str]], str],
@@ -289,9 +300,7 @@ class _People:
             cell = cell_of(self.spec, node, self.people)
             read = value(node, cell.column, kinds[cell.column], where(cell.matches))
             found.append(f", {read} AS {self.columns[node.name]}")
-        for key, member in members.items():
-            if (member.table, member.person) == (table, person):
-                found.append(f", {test(member, kinds)} AS {self.columns[key]}")
+        found += [f", {test(member, kinds)} AS {self.columns[key]}" for key, member in members.items()]
         return "".join(found)
 
     def _absent(self, node: Node, kind: str) -> str:

@@ -212,6 +212,7 @@ class Goals:
                     position, f"{show(pattern)} of {declared.atom} is bound by no column.", "Declare that column."
                 )
             if given == self.person:
+                self._check_once(literal, position)
                 person = column.name
             elif isinstance(given, Variable):
                 if literal.arguments.count(given) > 1:
@@ -224,6 +225,16 @@ class Goals:
                 position, f"{show(literal)} does not mention {self.person}.", "Move it into the body of the clause."
             )
         return Member(declared.table, person, tuple(matches), tuple(among))
+
+    def _check_once(self, literal: Compound, position: Position | None) -> None:
+        """Whom a row is about is looked up in one column of it."""
+        if literal.arguments.count(self.person) > 1:
+            raise refusal(
+                position,
+                f"{show(literal)} names {self.person} twice.",
+                f"Put the rows in which both are one into a table of their own, with relation(Table, "
+                f"own({self.person})), and write own({self.person}).",
+            )
 
     def _known(self, column: Column, position: Position | None) -> tuple[Level, ...] | None:
         """What the study lists of an identity column's kind; None if it lists nothing."""

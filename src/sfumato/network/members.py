@@ -21,11 +21,14 @@ from sfumato.network.expression import sql_name
 from sfumato.network.refusal import check_fed_by_tables, refusal
 from sfumato.network.tables import TableRoom, layout_of, name_text, name_writing
 
-__all__ = ["check_members", "largest_group", "membership_tables"]
+__all__ = ["asked_things", "check_members", "largest_group", "membership_tables"]
 
 
 def membership_tables(spec: Spec) -> frozenset[str]:
-    """Public tables that nothing but correlated/3 reads."""
+    """Public tables whose relations nothing but correlated/3 reads; the things they name may be asked for all the same.
+
+    See `asked_things`.
+    """
     named = {indicator(one.goal) for one in spec.correlations if one.goal is not None}
     named = (named | {one.relation for one in spec.peers}) - _asked(spec)
     used = {one.table for one in spec.relations if indicator(one.atom) not in named}
@@ -33,9 +36,15 @@ def membership_tables(spec: Spec) -> frozenset[str]:
     return frozenset(table for table in found & spec.public_tables if not layout_of(spec, table).values)
 
 
-def _asked(spec: Spec) -> set[str]:
+def asked_things(spec: Spec) -> set[str]:
+    """Of things that identity columns name, such as home/1, those that any line but the columns' own asks for."""
+    return _asked(spec, "column")
+
+
+def _asked(spec: Spec, *but: str) -> set[str]:
     """What is read by anything but the lines that say who belongs together."""
-    clauses = (clause for clause in spec.clauses if clause.head.functor not in ("relation", "correlated"))
+    without = ("relation", "correlated", *but)
+    clauses = (clause for clause in spec.clauses if clause.head.functor not in without)
     terms = (term for clause in clauses for term in (clause.head, clause.body) if term is not None)
     return {indicator(part) for term in terms for part in walk(term)}
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 from sfumato.core import ApproxDP, Guarantee, Interval, Pufferfish, PureDP, Reach
 from sfumato.lang.reader import Clause, goals
-from sfumato.lang.spec import Column, Dataset, Missing, Peer, Range, Spec
+from sfumato.lang.shares import share_of
+from sfumato.lang.spec import Column, Dataset, Missing, Peer, PrivacyRequirement, Range, Relation, Spec
 from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, show, walk
 from sfumato.network.cells import text_as_number
 from sfumato.network.expression import sql_name
@@ -68,7 +69,7 @@ def with_peers(spec: Spec, room: TableRoom) -> Spec:
         peers=peers,
         derived={},
         requirements=tuple(
-            dataclasses.replace(one, guarantee=_for_rows(spec, one.dataset, one.guarantee, rows[one.dataset]))
+            dataclasses.replace(one, guarantee=_for_rows(spec, one.dataset, _stated(one), rows[one.dataset]))
             if one.dataset in rows
             else one
             for one in spec.requirements
@@ -120,6 +121,7 @@ def _of_peers(spec: Spec, clause: Clause, what: Compound, relation: str, used: s
     cell = spec.column_of(what)
     if dataset is None or cell is None or cell.table in spec.public_tables:
         return None
+    _check_relation(spec, clause, relation)
     if used not in ({"sum"}, {"mean"}):
         raise refusal(
             clause.position,
@@ -140,46 +142,69 @@ def _functions_of(variable: Variable, term: Term) -> set[str]:
     return {part.functor for part in parts if variable in part.arguments}
 
 
+def _relations(spec: Spec, relation: str) -> list[Relation]:
+    """All that feed a relation: several tables, or one by several pairs of its columns."""
+    return [one for one in spec.relations if indicator(one.atom) == relation]
+
+
 def _between_individuals(spec: Spec, relation: str) -> Dataset | None:
     """The dataset whose individuals a relation has at both ends."""
-    for one in spec.relations:
-        match one.atom:
-            case Compound(arguments=(Variable() as first, Variable() as second)) if indicator(one.atom) == relation:
-                ends = map(layout_of(spec, one.table).bound, (first.name, second.name))
-                kinds = {indicator(column.atom) for column in ends if column is not None}
-                dataset = next((one for one in spec.datasets if kinds == {indicator(one.goal)}), None)
-                if dataset is not None:
-                    return dataset
+    return next((known for one in _relations(spec, relation) if (known := _dataset_between(spec, one))), None)
+
+
+def _dataset_between(spec: Spec, one: Relation) -> Dataset | None:
+    match one.atom:
+        case Compound(arguments=(Variable() as first, Variable() as second)):
+            ends = map(layout_of(spec, one.table).bound, (first.name, second.name))
+            kinds = {indicator(column.atom) if column is not None else "" for column in ends}
+            return next((one for one in spec.datasets if kinds == {indicator(one.goal)}), None)
     return None
 
 
-def _ends(spec: Spec, relation: str) -> tuple[str, str, str]:
-    """The table of a relation, and its two columns."""
-    one = next(one for one in spec.relations if indicator(one.atom) == relation)
-    layout = layout_of(spec, one.table)
-    first, second = (layout.bound(end.name) for end in one.atom.arguments if isinstance(end, Variable))
-    assert first is not None
-    assert second is not None
-    return one.table, first.name, second.name
+def _check_relation(spec: Spec, clause: Clause, relation: str) -> None:
+    """Peers are looked up in tables: what else says who they are would be left out."""
+    other = next((one for one in _relations(spec, relation) if _dataset_between(spec, one) is None), None)
+    if other is not None:
+        raise refusal(
+            other.position,
+            f"{show(clause.head.arguments[0])} sums over {relation}, and {other.atom} of {other.table} does not relate "
+            "two individuals of one dataset.",
+            f"Declare both of its variables as individuals, column({other.table}, Name, person(P)) and the like, or "
+            "give this relation another name.",
+        )
+    written = next((one for one in spec.clauses if indicator(one.head) == relation), None)
+    if written is not None:
+        raise refusal(
+            written.position,
+            f"{relation} is fed by a table and by clauses of the study, and a sum over peers reads tables alone.",
+            f"Write the pairs of the clause into a public table, with a line relation(Table, {written.head}) of its "
+            "own: all tables of a relation are read together. Then take the clause out, or give its head another name.",
+        )
+
+
+def _ends(spec: Spec, relation: str) -> list[tuple[str, str, str]]:
+    """The tables of a relation, each with the columns of who and of the peer."""
+    found = []
+    for one in _relations(spec, relation):
+        layout = layout_of(spec, one.table)
+        first, second = (layout.bound(end.name) for end in one.atom.arguments if isinstance(end, Variable))
+        assert first is not None
+        assert second is not None
+        found.append((one.table, first.name, second.name))
+    return found
 
 
 def _pairs(room: TableRoom, spec: Spec, relation: str) -> str:
-    """SQL for (who, peer), each once."""
-    table, who, peer = _ends(spec, relation)
-    return (
+    """SQL for (who, peer), each once, whichever tables and columns say so."""
+    return " UNION ".join(
         f"SELECT DISTINCT {sql_name(who)}::VARCHAR AS who, {sql_name(peer)}::VARCHAR AS peer FROM {room.names[table]} "
         f"WHERE {sql_name(who)} IS NOT NULL AND {sql_name(peer)} IS NOT NULL"
+        for table, who, peer in dict.fromkeys(_ends(spec, relation))
     )
 
 
 def _peer(spec: Spec, room: TableRoom, one: _Found, place: int) -> Peer:
-    domain = spec.domain_of(one.cell.atom)
-    if not isinstance(domain, Interval):
-        raise refusal(
-            one.clause.position,
-            f"A sum over peers needs numbers, and {show(one.cell.atom)} has no range of numbers.",
-            f"Declare range({show(one.cell.atom)}, Low, High).",
-        )
+    domain, whose = _numbers_of(spec, one), _whose(spec, one)
     if one.dataset.adjacency.relation != "replace-one":
         raise refusal(
             one.clause.position,
@@ -193,22 +218,47 @@ def _peer(spec: Spec, room: TableRoom, one: _Found, place: int) -> Peer:
     name = f"{'mean' if one.mean else 'sum'} of {one.cell.atom.functor} over {one.relation.rpartition('/')[0]}"
     atom = Compound(name, (Variable(one.dataset.variable),))
     low, high = min(0.0, times * domain.low), max(0.0, times * domain.high)
-    column = f"${place} {name}"
-    whose = layout_of(spec, one.cell.table).identity(indicator(one.dataset.goal))
+    return Peer(one.cell.table, f"${place} {name}", atom, one.cell, whose.name, one.relation, one.mean, low, high)
+
+
+def _numbers_of(spec: Spec, one: _Found) -> Interval:
+    """The range of the cell that is summed, of which every peer has one number."""
+    domain, said = spec.domain_of(one.cell.atom), spec.missing_of(one.cell.atom)
+    if not isinstance(domain, Interval) or domain.calendar:
+        raise refusal(
+            one.clause.position,
+            f"A sum over peers needs numbers, and {show(one.cell.atom)} has no range of numbers.",
+            f"Declare range({show(one.cell.atom)}, Low, High).",
+        )
+    if said is not None and said.rule == "skip":
+        # Left out could be the peer or the one who sums: the study must say a number instead.
+        where = "beside" if said.of_table else "in place of"
+        raise refusal(
+            one.clause.position,
+            f"A sum over peers takes a number of each, and absent cells of {show(one.cell.atom)} are skipped.",
+            f"Say what stands for an absent cell, missing({show(one.cell.atom)}, Value) with a number from "
+            f"{domain.low:g} to {domain.high:g}, {where} the line that skips it.",
+        )
+    return domain
+
+
+def _whose(spec: Spec, one: _Found) -> Column:
+    """The column that says whose a summed cell is, in a table with one row of each individual."""
+    layout = layout_of(spec, one.cell.table)
+    whose = layout.identity(indicator(one.dataset.goal))
     if whose is None:
         raise refusal(
             one.clause.position,
             f"No column of {one.cell.table} says whose a row is.",
             f"Declare column({one.cell.table}, Name, {show(one.dataset.goal)}).",
         )
-    limit = layout_of(spec, one.cell.table).row_limit
-    if limit is None or limit.maximum > 1:
+    if layout.row_limit is None or layout.row_limit.maximum > 1:
         raise refusal(
             one.clause.position,
             f"A sum over peers takes one cell of each, and {one.cell.table} may have several rows of one individual.",
             f"Declare rows_per_person({one.cell.table}, 1), or with first(Column) or last(Column) which row counts.",
         )
-    return Peer(one.cell.table, column, atom, one.cell, whose.name, one.relation, one.mean, low, high)
+    return whose
 
 
 def _rewritten(one: _Found, peer: Peer) -> Clause:
@@ -242,6 +292,13 @@ def _most_rows(spec: Spec, room: TableRoom, dataset: Dataset, peers: Sequence[Pe
     return int(most) + 1
 
 
+def _stated(one: PrivacyRequirement) -> Guarantee:
+    """A promise, or its share of one step; of (ε, δ) that is (ε/T, δ/T), for what is promised for rows has no μ."""
+    if isinstance(one.whole, ApproxDP) and one.shares:
+        return share_of(one.whole, one.shares, numbers=False)
+    return one.guarantee
+
+
 def _for_rows(spec: Spec, dataset: str, guarantee: Guarantee, rows: int) -> Guarantee:
     match guarantee:
         case PureDP(eps=eps):
@@ -257,7 +314,7 @@ def _for_rows(spec: Spec, dataset: str, guarantee: Guarantee, rows: int) -> Guar
 
 def peer_tables(spec: Spec) -> frozenset[str]:
     """The tables that say who is whose peer."""
-    return frozenset(_ends(spec, one.relation)[0] for one in spec.peers)
+    return frozenset(table for one in spec.peers for table, _, _ in _ends(spec, one.relation))
 
 
 def add_peers(room: TableRoom, spec: Spec, row_keys: Mapping[str, bytes]) -> None:
@@ -299,7 +356,8 @@ def _dataset_of(spec: Spec, one: Peer) -> str:
 
 
 def _absent(spec: Spec, one: Peer, domain: Interval) -> float:
+    """What stands for an absent cell of a peer: what stands for it where the peer's own row is read (nodes.py)."""
     said = spec.missing_of(one.cell.atom)
     if said is not None and said.rule == "value" and isinstance(said.value, int | float):
         return float(said.value)
-    return (domain.low + domain.high) / 2
+    return domain.low + domain.width / 2 if domain.null is None else float(domain.null)

@@ -16,7 +16,7 @@ from sfumato.lang.term import Compound, Term, Variable, indicator, substitute, v
 from sfumato.network.cells import among
 from sfumato.network.convert import level_of
 from sfumato.network.expression import sql_level, sql_name
-from sfumato.network.members import membership_tables
+from sfumato.network.members import asked_things, membership_tables
 from sfumato.network.refusal import refusal
 from sfumato.network.tables import TableLayout, TableRoom, layout_of, term_of
 
@@ -59,11 +59,13 @@ def fed_datasets(spec: Spec) -> list[Dataset]:
 def public_facts(room: TableRoom, spec: Spec, people: frozenset[str]) -> tuple[Term, ...]:
     """What the public tables assert about things that are no individuals."""
     facts: dict[Term, None] = {}
-    told = spec.public_tables - membership_tables(spec)
-    for table in sorted(told & {source.table for source in (*spec.sources, *spec.columns)}):
+    members, asked = membership_tables(spec), asked_things(spec)
+    for table in sorted(spec.public_tables & {source.table for source in (*spec.sources, *spec.columns)}):
         layout = layout_of(spec, table)
         personal = {name for name, column in layout.identities if indicator(column.atom) in people}
         for atom in _asserted(spec, layout):
+            if table in members and indicator(atom) not in asked:  # a thousand homes that nothing asks for
+                continue
             if not personal & {variable.name for variable in variables(atom)}:
                 facts.update(dict.fromkeys(_rows(room, spec, layout, atom, {})))
     return tuple(facts)

@@ -93,6 +93,10 @@ class TableLayout:
         """The column that names things of one kind, such as patient/1."""
         return next((column for _, column in self.identities if indicator(column.atom) == predicate), None)
 
+    def naming(self, predicate: str) -> tuple[Column, ...]:
+        """All columns that name things of one kind: of two people in one row, of a public table, there are two."""
+        return tuple(dict.fromkeys(column for _, column in self.identities if indicator(column.atom) == predicate))
+
     def bound(self, variable: str) -> Column | None:
         """The column that binds a variable."""
         return next((column for name, column in self.identities if name == variable), None)
@@ -345,18 +349,16 @@ class TableRoom:
     def check_same_identities(self, layouts: Sequence[TableLayout], predicate: str) -> None:
         """Individuals are recognised by the text of their identifier, and a decimal writes 1 as 1.0."""
         first: tuple[str, str] | None = None
-        for layout in layouts:
-            column = layout.identity(predicate)
-            assert column is not None
-            (kind,) = self.types(layout.table, [column.name]).values()
+        for table, column in ((one.table, column) for one in layouts for column in one.naming(predicate)):
+            (kind,) = self.types(table, [column.name]).values()
             written = _written_as(kind)
             if first is not None and written != first[0]:
                 raise SchemaError(
-                    f"The columns {first[1]} and {column.name} of {layout.table} name the same individuals, one as "
+                    f"The columns {first[1]} and {column.name} of {table} name the same individuals, one as "
                     f"{first[0]} and the other as {written}: 1 and 1.0 would be two of them. Convert both to whole "
                     "numbers or to text. Nothing was spent."
                 )
-            first = first or (written, f"{column.name} of {layout.table}")
+            first = first or (written, f"{column.name} of {table}")
 
     def numbers_in(self, table: str, column: str) -> type[int] | type[float] | None:
         """What a column of a PUBLIC table of text holds, if it holds numbers only."""

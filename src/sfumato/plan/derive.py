@@ -16,6 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 from sfumato.core import Guarantee, compose
+from sfumato.errors import SfumatoError
 from sfumato.lang.spec import EVERYONE
 from sfumato.lang.term import show
 from sfumato.network.aggregate import AggregateNode
@@ -123,7 +124,11 @@ def _shared(plan: Plan, network: Network) -> Finding:
     """All sums go one way, by the study's own centres and by whom it trusts."""
     drawn = _drawn_sums(plan)
     alone = len(drawn) < len(plan.draws)  # what is about single individuals is drawn in one place
-    stated = (*(draw.sharing for draw in drawn), *map(act_sharing, plan.acts), *((None,) if alone else ()))
+    try:
+        acting = [act_sharing(act) for act in plan.acts]
+    except SfumatoError:  # a plan may hold any words
+        return _found("sharing", False, "")
+    stated = (*(draw.sharing for draw in drawn), *acting, *((None,) if alone else ()))
     ways = {one and one.declared for one in stated}
     kept = all(draw.sharing is None or draw.sharing.keeps(draw.adjacency) for draw in drawn)
     fine = len(ways) <= 1 and ways <= set(ways_of(network.spec)) and kept

@@ -190,7 +190,8 @@ class SamplePart(IndividualPart):
         yield SampleDraw(self.candidate, epsilon, tuple(sorted(shares)), adjacency, dataset, self.group)
 
     def errors(self, draws: Sequence[AnyDraw], names: Iterable[str]) -> dict[str, Numbers]:
-        own = next(d for d in draws if isinstance(d, SampleDraw) and d.node == self.candidate.node)
+        of_node = [d for d in draws if isinstance(d, SampleDraw) and d.node == self.candidate.node]
+        (own,) = (d for d in of_node if d.group == self.group)  # one for whoever reads: see `key`
         wrong = own.candidate.error(own.epsilon)
         return {name: np.full(1, math.sqrt(wrong)) for name in names}  # a wrong answer has squared error 1
 

@@ -152,6 +152,8 @@ class Plan(Shown):
     questions: Mapping[str, Question] = field(default_factory=dict)
 
     def _card(self) -> Card:
+        from sfumato.plan.beforehand import said_beforehand
+
         rows = [
             [planned.name, planned.observer, planned.strategy, seen.node, seen.half_width, seen.standard_error]
             for planned in self.publications
@@ -159,7 +161,8 @@ class Plan(Shown):
         ]
         facts = {f"promise to {' and '.join(one.observers)}": str(one.asked) for one in self.promises}
         head = ["publication", "observer", "strategy", "of", "95 % within ±", "standard error"]
-        return Card(self.study, facts, head, rows, self.assumptions, "a plan; no data were read")
+        said = [str(one) for one in said_beforehand(self)]
+        return Card(self.study, facts, head, rows, said, "a plan; no data were read")
 
     @cached_property
     def hash(self) -> str:

@@ -134,8 +134,8 @@ class SharedStrategy(Strategy):
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
         act = self._strategy.settle(wanted, guarantee, size)
-        return dataclasses.replace(
-            act,
-            parameters={**act.parameters, "sharing": self._sharing.to_dict()},
-            events=tuple(shared_event(event, self._sharing) for event in act.events),
-        )
+        shared = dataclasses.replace(act, parameters={**act.parameters, "sharing": self._sharing.to_dict()})
+        return dataclasses.replace(shared, events=self.events_of(shared))
+
+    def events_of(self, act: Act) -> tuple[Event, ...]:
+        return tuple(shared_event(event, self._sharing) for event in self._strategy.events_of(act))

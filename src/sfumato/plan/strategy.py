@@ -25,7 +25,7 @@ from sfumato.plan.wanted import Wanted
 #: The end of an error's message; a plan that lists it as a reason says it once.
 _NOTHING_HAPPENED = re.compile(r"\s*Nothing was (?:planned|run|drawn|spent)[^.]*\.\s*$")
 
-__all__ = ["Choice", "Prediction", "Strategy", "choose"]
+__all__ = ["Choice", "Prediction", "Strategy", "choose", "refusal"]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
-        """The act that keeps `guarantee`."""
+        """The act that keeps `guarantee`: the same whenever it is asked again, by whoever runs or verifies a plan."""
 
     def events_of(self, act: Act) -> tuple[Event | Repeated, ...]:
         """What an act of this strategy draws, by its parameters and its guarantee; nothing where rows decide that.
@@ -91,7 +91,7 @@ class Choice:
 
 def _predicted(strategy: Strategy, wanted: Wanted, guarantee: Guarantee, size: float) -> Prediction | str:
     """What is expected of a strategy, or in words why it cannot be used."""
-    reason = _refusal(strategy, wanted, guarantee)
+    reason = refusal(strategy, wanted, guarantee)
     if reason is not None:
         return reason
     try:
@@ -139,7 +139,8 @@ def choose(wanted: Wanted, strategies: Sequence[Strategy], guarantee: Guarantee,
     return Choice(chosen, prediction, (*considered, *refused), _reason(wanted, wished, usable))
 
 
-def _refusal(strategy: Strategy, wanted: Wanted, guarantee: Guarantee) -> str | None:
+def refusal(strategy: Strategy, wanted: Wanted, guarantee: Guarantee) -> str | None:
+    """Why a strategy cannot be used for this; None where it can."""
     if isinstance(guarantee, NoGuarantee):
         return "nothing is promised"
     if strategy.name in wanted.request.forbidden:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from sfumato.errors import PlanError
 from sfumato.lang.reader import goals
-from sfumato.lang.term import Term, Variable, indicator, match, show, substitute
+from sfumato.lang.term import Compound, Term, Variable, indicator, match, show, substitute
 from sfumato.lang.vocabulary import AGGREGATES
 from sfumato.lang.whose import Division
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.network import Network, Node
 from sfumato.network.parts import check_parts
+from sfumato.network.structure import identity_of
 from sfumato.plan.reads import read_by
 from sfumato.questions.registry import QUESTIONS
 
@@ -122,9 +123,9 @@ def _check_group(network: Network, request: Request, part: Division) -> None:
             "planned and nothing was spent."
         )
     for node in nodes:
-        said_by = _goals(network, node)
+        said_by, people = _goals(network, node), identity_of(network.spec.dataset(node.dataset))
         for wanted in part.condition:
-            if not said_by or not all(_contains(goal, wanted) for goal in said_by):
+            if not said_by or not all(_contains(goal, wanted, people) for goal in said_by):
                 said = " and ".join(map(show, part.condition))
                 raise PlanError(
                     f"{request.position}{request.name} counts people outside of {part.name}: the goal of {node.name} "
@@ -142,14 +143,19 @@ def _goals(network: Network, node: AggregateNode) -> list[Term]:
     return found
 
 
-def _contains(goal: Term, wanted: Term) -> bool:
-    """Whether a conjunction has this goal of its own individual, which its first goal names."""
-    first, *rest = goals(goal)
-    people = [part for part in getattr(first, "arguments", ()) if isinstance(part, Variable)]
-    variables = [part for part in getattr(wanted, "arguments", ()) if isinstance(part, Variable)]
-    if len(people) != 1 or len(variables) != 1:
+def _contains(goal: Term, wanted: Term, people: str) -> bool:
+    """Whether a conjunction has this goal of its own individual: whom its first goal of `people` names, wherever."""
+    parts = goals(goal)
+    named = [arguments[0] for part in parts if indicator(part) == people and (arguments := _arguments(part))]
+    individual = next((one for one in named if isinstance(one, Variable)), None)  # as network/gather.py has it
+    variables = [part for part in _arguments(wanted) if isinstance(part, Variable)]
+    if individual is None or len(variables) != 1:
         return False
-    return substitute(wanted, {variables[0].name: people[0]}) in rest
+    return substitute(wanted, {variables[0].name: individual}) in parts
+
+
+def _arguments(term: Term) -> tuple[Term, ...]:
+    return term.arguments if isinstance(term, Compound) else ()
 
 
 # ── what lies behind ─────────────────────────────────────────────────────────────────────────────────────────────────

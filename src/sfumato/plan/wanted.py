@@ -25,7 +25,7 @@ from sfumato.questions.kind import Argument, Kind
 from sfumato.questions.question import Question
 from sfumato.questions.registry import KINDS, kind_called
 
-__all__ = ["Wanted", "follows_study", "wanted_of"]
+__all__ = ["Wanted", "asked_for", "follows_study", "wanted_of"]
 
 #: Parameters of an act that are the study's own words; the others say how it is done.
 _SAYS_WHAT_IS_READ = frozenset(
@@ -331,8 +331,13 @@ def _one_row(name: str, node: Node) -> tuple[str, str]:
 
 def follows_study(act: Act, network: Network) -> bool:
     """Whether an act reads what the study's publication names, within the study's own ranges, under its adjacency."""
-    own = [one for one in requests_of(network) if act.makes(one.name, one.observer) and (one.is_act or one.either)]
+    own = asked_for(act, network)
     return len(own) == len(act.observers) and all(_follows(act, request, network) for request in own)
+
+
+def asked_for(act: Act, network: Network) -> list[Request]:
+    """The study's requests that an act makes: one of each of its observers."""
+    return [one for one in requests_of(network) if act.makes(one.name, one.observer) and (one.is_act or one.either)]
 
 
 def _follows(act: Act, request: Request, network: Network) -> bool:
@@ -340,5 +345,4 @@ def _follows(act: Act, request: Request, network: Network) -> bool:
     stated = (act.kind, act.dataset, act.guarantee.adjacency)
     asked = (wanted.kind, request.requirement.dataset, request.adjacency)
     said = {key: act.parameters[key] for key in act.parameters.keys() & _SAYS_WHAT_IS_READ}
-    older = {"cells"} - said.keys()  # older acts say none
-    return stated == asked and said == {key: wanted.stated[key] for key in wanted.stated.keys() - older}
+    return stated == asked and said == wanted.stated

@@ -43,6 +43,7 @@ from sfumato.network.stores.addresses import place_of
 from sfumato.network.stores.folder import files_in
 from sfumato.network.stores.store import StoredRows
 from sfumato.network.tables import layout_of
+from sfumato.plan.whole import point_of
 from sfumato.run.fingerprint import fingerprints
 from sfumato.run.manifest import hash_of
 from sfumato.run.names import LEDGER_NAME
@@ -210,8 +211,13 @@ def _of_dependence(promises: Sequence[Guarantee]) -> list[Pufferfish]:
     return [one for one in promises if isinstance(one, Pufferfish)]
 
 
-def needed(cost: Guarantee, promises: Sequence[Guarantee] = ()) -> Guarantee:
-    """What must be granted for a cost: the promise of its kind that it keeps, itself, any promise, or a point of it."""
+def needed(
+    cost: Guarantee, promises: Sequence[Guarantee] = (), together: Sequence[Guarantee] | None = None
+) -> Guarantee:
+    """What must be granted for a cost: the promise of its kind that it keeps, itself, any promise, or a point of it.
+
+    The point is at the δ of the promises `together`: all of them, unless some are part of others.
+    """
     kept = [one.under(cost.adjacency) for one in promises if _is_kept(one, cost)]
     depending = _of_dependence(kept)
     check_one_class(_of_dependence(promises))
@@ -220,28 +226,27 @@ def needed(cost: Guarantee, promises: Sequence[Guarantee] = ()) -> Guarantee:
     alike = [one for one in kept if type(one) is type(cost)]
     plain = [cost] if isinstance(cost, _GRANTABLE) else []
     known = [*depending, *alike, *plain, *kept]
-    return known[0] if known else _point_of(cost)
+    return known[0] if known else _point_of(cost, promises if together is None else together)
 
 
-def _point_of(cost: Guarantee) -> Guarantee:
-    """ε alone, or with the least δ that has an ε at all."""
-    pure = cost.epsilon(0.0)
-    if pure < 1e6:
-        return PureDP(pure * (1 + 1e-9), adjacency=cost.adjacency)
-    for delta in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 0.9):
-        epsilon = cost.epsilon(delta)
-        if epsilon < 1e6:
-            return ApproxDP(max(epsilon, 1e-9) * (1 + 1e-6), delta, adjacency=cost.adjacency)
-    raise InputError(
-        "This release promises next to nothing: its ε is above a million. Ask for a smaller one; of box noise, widen "
-        "the box or use GaussianRelease. Nothing was spent."
-    )
+def _point_of(cost: Guarantee, asked: Sequence[Guarantee]) -> Guarantee:
+    """ε alone, or with a δ: that of the promises together, or else the least usual one that has an ε at all."""
+    found = point_of(cost, asked)
+    if found is None:
+        raise InputError(
+            "This release promises next to nothing: its ε is above a million. Ask for a smaller one; of box noise, "
+            "widen the box or use GaussianRelease. Nothing was spent."
+        )
+    return found
 
 
-def first_grant(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequence[str], grant: Grant) -> None:
+def first_grant(
+    ledger: Ledger, dataset: str, total: Guarantee, sources: Sequence[str], grant: Grant, why: str = ""
+) -> None:
     """Open the account of data that has none, if a person says so; otherwise UnknownDatasetError with the command.
 
-    Every table is asked about, also beside one whose account is known: none of them rides along.
+    `why` is a sentence about the amount. Every table is asked about, also beside one whose account is known: none of
+    them rides along.
     """
     assert total.adjacency is not None
     check_elsewhere(ledger, [source for source in sources if not ledger.owners([source])])
@@ -251,7 +256,7 @@ def first_grant(ledger: Ledger, dataset: str, total: Guarantee, sources: Sequenc
         return
     question = (
         f"Nothing was ever granted for {dataset!r} (unit: {total.adjacency.unit}) in {ledger.path.resolve()}. This run "
-        f"needs {amount_text(total)} under {total.adjacency}."
+        f"needs {amount_text(total)} under {total.adjacency}.{why and ' '}{why}"
     )
     allowed = grant(f"{question} Grant exactly that?") if callable(grant) else grant
     if not allowed:

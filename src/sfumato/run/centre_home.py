@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from sfumato.centres.card import PartyCard, new_card
 from sfumato.centres.round import Round
 from sfumato.centres.study_round import StudyRound
+from sfumato.core.places import Place, place_of
 from sfumato.errors import InputError, OtherRoundError, RefusedError
 from sfumato.lang import load
 from sfumato.ledger.ledger import Ledger
@@ -85,8 +86,9 @@ class Home:
         return self.folder / _LEDGER
 
     @classmethod
-    def make(cls, folder: Path, name: str, *, address: str = "", ledger: bool = True) -> Home:
+    def make(cls, folder: Place, name: str, *, address: str = "", ledger: bool = True) -> Home:
         """A new folder with a key, a card and an empty ledger: nothing is granted in it."""
+        folder = place_of(folder)
         made = cls(folder, name)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         new_card(name, new_key(made.key_file), address).write(made.card_file)
@@ -95,8 +97,8 @@ class Home:
         return made
 
     @classmethod
-    def open(cls, folder: Path, name: str) -> Home:
-        made = cls(folder, name)
+    def open(cls, folder: Place, name: str) -> Home:
+        made = cls(place_of(folder), name)
         if not made.key_file.is_file() or not made.card_file.is_file():
             raise InputError(
                 f"{folder} is not the folder of {name}: it has no key and card. Make it once with `sfumato centre init "
@@ -125,14 +127,15 @@ class RoundFolder:
     @classmethod
     def make(
         cls,
-        study: Path,
+        study: Place,
         cards: Sequence[PartyCard],
-        folder: Path,
+        folder: Place,
         coordinator: PartyCard,
         sizes: Mapping[str, float],
         at: int | None = None,
     ) -> RoundFolder:
         """Plans the study, or one of its steps, and writes all that the centres need to derive the plan again."""
+        study, folder = place_of(study), place_of(folder)
         if folder.exists():
             raise InputError(
                 f"{folder} exists: write the same command with a new folder, such as --out {folder}-2; or carry out "
@@ -154,7 +157,8 @@ class RoundFolder:
         return cls(folder, agreed, coordinator, tuple(cards), at)
 
     @classmethod
-    def read(cls, folder: Path) -> RoundFolder:
+    def read(cls, folder: Place) -> RoundFolder:
+        folder = place_of(folder)
         try:
             record: dict[str, Any] = json.loads((folder / _ROUND).read_text(encoding="utf-8"))
             agreed, leader = Round.from_dict(record["round"]), str(record["coordinator"])

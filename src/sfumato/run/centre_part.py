@@ -28,12 +28,14 @@ from sfumato.centres.study_round import StudyRound
 from sfumato.core import Adjacency, compose
 from sfumato.core.certificate import Certificate
 from sfumato.core.guarantee import Guarantee
+from sfumato.core.places import Place, place_of
 from sfumato.errors import InputError, OverspendError, RefusedError, RoundFailedError, SfumatoError
 from sfumato.ledger.ledger import Ledger
 from sfumato.network.columns import check_columns
 from sfumato.network.evaluate import Values
 from sfumato.network.stores.store import StoredRows
 from sfumato.plan.plan import Plan
+from sfumato.plan.whole import whole_cost
 from sfumato.run.accounts import Grant, first_grant, needed, renamed, sources_of
 from sfumato.run.centre_home import Home, RoundFolder
 from sfumato.run.charges import check_balance, check_granted, reserve_plan
@@ -146,12 +148,12 @@ class PaidAlready:
 def join_study(
     shared: RoundFolder,
     home: Home,
-    data: Path,
+    data: Place,
     *,
     at: str | None = None,
     ledger: Ledger | None = None,
     grant: Grant = False,
-    out: Path | None = None,
+    out: Place | None = None,
     verify: Callable[[Certificate], bool] | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Release:
@@ -159,6 +161,7 @@ def join_study(
 
     Where it does not take part, whatever the reason, the coordinator is told the kind of it.
     """
+    data, out = place_of(data), place_of(out)
     if home.name not in shared.round.places:
         known = ", ".join(shared.round.places)
         raise RefusedError(f"{home.name} is no centre of this round, which has {known}. Nothing left the centre.")
@@ -185,7 +188,7 @@ def join_study(
             asyncio.run(turn_down(host, port, name=line.name, key=line.key, error=error, tls=line.tls))
             raise
         plan = part.course.plan
-        tell(f"{home.name}: this round costs {', '.join(str(plan.cost(name)) for name in plan.datasets)}")
+        tell(f"{home.name}: this round costs {', '.join(whole_cost(plan, name) for name in plan.datasets)}")
         asyncio.run(_take_all(part, line, where, verify))
         return _published(part.course, publish)
 
@@ -362,14 +365,14 @@ async def _wait_for(host: str, port: int, where: str) -> None:
 def coordinate_study(
     shared: RoundFolder,
     home: Home,
-    out: Path | None,
+    out: Place | None,
     *,
     listen: str | None = None,
     join_seconds: float = 600.0,
     tell: Callable[[str], None] = lambda text: None,
 ) -> tuple[Plan, Release]:
     """The coordinator's part: wait for the centres, open one sum, write the release."""
-    plan = shared.plan()
+    plan, out = shared.plan(), place_of(out)
     network = plan.network
     assert network is not None
     if (release := left_complete(plan, out)) is not None:

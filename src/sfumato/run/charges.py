@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from sfumato.core import Pufferfish
 from sfumato.core.adjacency import Adjacency
+from sfumato.ledger.balance import amount_text
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.records import Reservation
 from sfumato.ledger.windows import check_one_class
 from sfumato.plan.plan import Plan
+from sfumato.plan.whole import asked_together
 from sfumato.run.accounts import Grant, first_grant, needed, renamed
 from sfumato.run.history import purpose_of
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from sfumato.core.events.event import Event
     from sfumato.core.guarantee import Guarantee
 
-__all__ = ["charges_of", "check_balance", "check_granted", "reserve_plan"]
+__all__ = ["charges_of", "check_balance", "check_granted", "need_of", "reserve_plan"]
 
 
 def check_balance(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]]) -> None:
@@ -37,8 +39,24 @@ def check_balance(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, .
 def check_granted(plan: Plan, ledger: Ledger, sources: Mapping[str, tuple[str, ...]]) -> None:
     """Refuse what nobody granted anything for, with the command that does, before anything is evaluated."""
     for dataset in plan.datasets:
-        promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
-        first_grant(ledger, dataset, needed(plan.row_cost(dataset), promises), sources[dataset], False)
+        first_grant(ledger, dataset, need_of(plan, dataset), sources[dataset], False, _why(plan, dataset))
+
+
+def need_of(plan: Plan, dataset: str) -> Guarantee:
+    """What a first grant must be for a plan."""
+    promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
+    return needed(plan.row_cost(dataset), promises, asked_together(plan, dataset))
+
+
+def _why(plan: Plan, dataset: str) -> str:
+    """Why that is the amount of no promise, where there are several."""
+    promises = list(dict.fromkeys(amount_text(one) for one in asked_together(plan, dataset)))
+    if len(asked_together(plan, dataset)) < 2:
+        return ""
+    return (
+        "That is for all readers together, as if they showed each other what they see; the promises to each are "
+        f"{' and '.join(promises)}."
+    )
 
 
 def charges_of(
@@ -98,10 +116,10 @@ def _reserve(
     key: str | None,
     need: Guarantee | None,
 ) -> None:
-    promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
     cost = plan.row_cost(dataset)
     assert cost.adjacency is not None
-    first_grant(ledger, dataset, need or needed(cost, promises), own, grant)
+    why = "" if need is not None else _why(plan, dataset)
+    first_grant(ledger, dataset, need or need_of(plan, dataset), own, grant, why)
     owners = ledger.owners(own) or [(dataset, cost.adjacency.unit)]
     for name, costs, point in charges_of(plan, dataset, owners):
         made.append(ledger.reserve(name, costs, purpose=purpose_of(plan), promised=point, sources=own, key=key))

@@ -11,7 +11,8 @@ that number the rows from 0 or 1 are left out: copies are written with and witho
 hashes, the table the sum of its rows' hashes, modulo 2^64 and in two lanes. So rows and columns may stand in any order,
 columns may be renamed, and one pass in batches suffices. Private, and not made to withstand search: it stays in memory.
 Who changes a cell or a row, or drops a column, makes another table; no fingerprint sees that in general, so a first
-grant stays a person's decision.
+grant stays a person's decision. So does who writes the cells otherwise: a file in another encoding, whose letters are
+read as others, or days as 03.02.2024, which may be of March as well as of February.
 
 Of more than 130,000 rows every column is looked at by itself, by the engine: how many numbers it holds and what they
 add up to (eight digits, which no order of adding changes; fractions as 32 bits hold them), and each of its texts once,

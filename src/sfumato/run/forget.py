@@ -13,11 +13,11 @@ Proof: docs/proofs/time_steps.md
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from sfumato.core.places import Place, place_of
 from sfumato.errors import DataError, StudyError
 from sfumato.lang.declare import declare
 from sfumato.lang.reader import read
@@ -33,8 +33,9 @@ from sfumato.network.text_files import TextTable
 __all__ = ["forgotten_names", "listed", "read_forgotten", "unlisted", "without_forgotten"]
 
 
-def read_forgotten(path: Path) -> tuple[Forgotten, ...]:
+def read_forgotten(path: Place) -> tuple[Forgotten, ...]:
     """The forget lines of the curator's own list: a file that stays with the data and is no part of the study."""
+    path = place_of(path)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:

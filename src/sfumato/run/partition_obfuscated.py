@@ -25,6 +25,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from sfumato.core.guarantee import Guarantee, NoGuarantee
+from sfumato.core.places import Place, place_of
 from sfumato.errors import DataError, InputError
 from sfumato.mechanisms.bits import Bits, StreamKey
 from sfumato.release.obfuscated import ObfuscatedRelease, signed_labels
@@ -46,7 +47,7 @@ MOST_NUMBERS = 1 << 28
 def release_obfuscated(
     source: str | os.PathLike[str],
     release: ObfuscatedRelease,
-    out: Path,
+    out: Place,
     *,
     engine: str | Engine = "local",
     partitions: int | None = None,
@@ -59,7 +60,7 @@ def release_obfuscated(
     """
     if release.random_state is not None:
         raise InputError("A release with a random_state is for experiments and is not written. Nothing was published.")
-    table = PartitionedTable.open(source)
+    table, out = PartitionedTable.open(source), place_of(out)
     check_columns(table, release)
     check_target(out)
     if table.total_rows * len(table.column_names) > MOST_NUMBERS:

@@ -27,6 +27,7 @@ from pyarrow import parquet
 
 from sfumato.core.curator import told_to, warn_of
 from sfumato.core.guarantee import Guarantee
+from sfumato.core.places import Place, place_of
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, InputError, SchemaError, SfumatoError
 from sfumato.ledger.ledger import Ledger
@@ -50,7 +51,7 @@ _WRITE_SECONDS = 600.0
 def release_partitions(
     source: str | os.PathLike[str],
     prepared: PreparedTable,
-    out: Path,
+    out: Place,
     ledger: Ledger,
     dataset: str,
     *,
@@ -68,7 +69,7 @@ def release_partitions(
     """
     if not prepared.publishable:
         raise InputError("A release with a random_state is for experiments and is not written. Nothing was spent.")
-    table = PartitionedTable.open(source)
+    table, out = PartitionedTable.open(source), place_of(out)
     check_columns(table, prepared)
     check_target(out)
     if table.total_rows == 0:

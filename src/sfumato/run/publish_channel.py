@@ -63,7 +63,6 @@ class TailoredChannel(Publisher):
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
         parameters = {"epsilon": point_of(guarantee)[0], "uses": list(wanted.uses)}
-        self._channel(wanted, guarantee)
         return self.act(self, wanted, guarantee, parameters)
 
     def _channel(self, wanted: Wanted, guarantee: Guarantee) -> TailoredNoise:

@@ -171,8 +171,6 @@ class GaussianTable(TablePublisher):
         mu = gaussian_mu(shares["numbers"], delta)
         return {
             "target": wanted.target,
-            "epsilon": shares["numbers"],
-            "delta": delta,
             "deviation": math.sqrt(len(numbers)) / mu * (1 + 2.0**-10),  # of each number, in widths; grid included
             "category_epsilon": shares.get("categories"),
             "label_epsilon": shares.get("label"),

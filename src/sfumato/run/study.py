@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from sfumato.core.certificate import Certificate
+from sfumato.core.places import Place, place_of
 from sfumato.errors import InputError, PlanError, SfumatoError, UnprovedError
 from sfumato.lang.spec import Forgotten
 from sfumato.ledger.ledger import Ledger
@@ -58,9 +59,9 @@ if TYPE_CHECKING:
 __all__ = ["Published", "Release", "assembled", "read_release", "run_plan", "tables_in"]
 
 
-def tables_in(plan: Plan, folder: Path) -> dict[str, Path | StoredRows]:
+def tables_in(plan: Plan, folder: Place) -> dict[str, Path | StoredRows]:
     """Every table of the plan's study, from `folder`."""
-    return all_tables(_network(plan).spec, folder)
+    return all_tables(_network(plan).spec, place_of(folder))
 
 
 def run_plan(
@@ -68,7 +69,7 @@ def run_plan(
     data: Mapping[str, Any] | str | Path,
     ledger: Ledger | str | Path | None,
     *,
-    out: Path | None = None,
+    out: Place | None = None,
     resume: bool = False,
     random_state: int | None = None,
     engine: str | Engine = "local",
@@ -95,7 +96,7 @@ def run_plan(
     the certificates before anything is reserved, as far as they follow from the plan alone. `stage` is told what is
     being done, for who waits; `tell` hears what is lost by going on.
     """
-    network = _remembering(_network(plan), forgotten)
+    network, out = _remembering(_network(plan), forgotten), place_of(out)
     dry = random_state is not None
     if not dry:
         _check_one_party(plan)

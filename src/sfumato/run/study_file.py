@@ -14,6 +14,7 @@ from typing import Any
 
 from sfumato.core import Guarantee
 from sfumato.core.certificate import Certificate
+from sfumato.core.places import Place, place_of
 from sfumato.errors import InputError
 from sfumato.lang import load
 from sfumato.lang.inside import at_home
@@ -44,18 +45,19 @@ def _loaded(study: Path, at: int | None, inside: str | None) -> Spec:
 
 
 def plan_study(
-    study: Path, data: Path | None, sizes: Mapping[str, float], at: int | None = None, inside: str | None = None
+    study: Place, data: Place | None, sizes: Mapping[str, float], at: int | None = None, inside: str | None = None
 ) -> Plan:
     """The plan of a study file, of one of its steps where it has any, or of what one centre publishes at home."""
+    study, data = place_of(study), place_of(data)
     spec = _loaded(study, at, inside)
     return make_plan(spec, public_tables(spec, data or study.parent), sizes=sizes)
 
 
 def run_study(
-    study: Path,
-    data: Path,
-    out: Path,
-    ledger: Ledger | Path,
+    study: Place,
+    data: Place,
+    out: Place,
+    ledger: Ledger | Place,
     *,
     grant: Grant = False,
     dry_run: bool = False,
@@ -63,7 +65,7 @@ def run_study(
     sizes: Mapping[str, float] | None = None,
     at: int | None = None,
     inside: str | None = None,
-    forgotten: Path | None = None,
+    forgotten: Place | None = None,
     engine: str = "local",
     tell: Callable[[str], None] = lambda text: None,
     holds: Callable[[Certificate], bool] | None = None,
@@ -78,7 +80,8 @@ def run_study(
     who is forgotten, by the curator (run/forget.py).
     """
     stage("planning")
-    sizes = sizes or {}
+    study, data, out, forgotten = place_of(study), place_of(data), place_of(out), place_of(forgotten)
+    ledger, sizes = ledger if isinstance(ledger, Ledger) else place_of(ledger), sizes or {}
     others = read_forgotten(forgotten) if forgotten is not None else ()
     if dry_run:
         spec = _loaded(study, at, inside)
@@ -91,7 +94,7 @@ def run_study(
     tell(_summary(plan))
     for sentence in (*(f"assumed: {one}" for one in plan.assumptions), *verdicts(plan)):  # before anything is spent
         tell(sentence)
-    path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
+    path = ledger.path if isinstance(ledger, Ledger) else ledger
     words: list[Any] = ["sfumato", "run", study, "--data", data, "--out", out, "--ledger", path.resolve(), "--resume"]
     words += _options(sizes, {"--at": at, "--forgotten": forgotten, "--inside": inside})
     again = f"`{shlex.join(map(str, words))}`."

@@ -22,6 +22,7 @@ from sfumato.card import Card, Shown
 from sfumato.core import ZCDP, ApproxDP, GaussianDP, Guarantee, Pufferfish, PureDP, compose
 from sfumato.core.certificate import Certificate
 from sfumato.core.events.event import Event, Repeated
+from sfumato.core.places import Place, place_of
 from sfumato.errors import InputError
 from sfumato.lang.spec import EVERYONE
 from sfumato.plan.act import ActKey
@@ -289,8 +290,9 @@ def _plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def read_release(folder: Path) -> Release:
+def read_release(folder: Place) -> Release:
     """A release as it was written."""
+    folder = place_of(folder)
     try:
         index = json.loads((folder / "results" / "index.json").read_text(encoding="utf-8"))
         plan = Plan.read(folder / "plan.json")

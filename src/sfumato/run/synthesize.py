@@ -23,6 +23,7 @@ from pyarrow import parquet
 from sfumato.core.curator import told_to, warn_of
 from sfumato.core.domain import Categories
 from sfumato.core.guarantee import Guarantee
+from sfumato.core.places import Place, place_of
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, InputError
 from sfumato.ledger.ledger import Ledger
@@ -55,7 +56,7 @@ _FILES = ("table.parquet", "measured.parquet", "marginals.html", "README.txt", "
 def synthesize_file(
     source: str | os.PathLike[str],
     release: SyntheticRelease,
-    out: Path,
+    out: Place,
     ledger: Ledger,
     dataset: str,
     *,
@@ -74,7 +75,7 @@ def synthesize_file(
             "A file is published without a random_state, and its number of rows is public: leave random_state out and "
             "adjacency at REPLACE_ONE. Nothing was spent."
         )
-    table = _opened(source, release, engine, progress)
+    table, out = _opened(source, release, engine, progress), place_of(out)
     kinds = table.kinds()
     release.check(kinds)
     check_target(out)

@@ -21,6 +21,7 @@ import pyarrow as pa
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.curator import told_to, warn_of
 from sfumato.core.guarantee import Guarantee
+from sfumato.core.places import Place, place_of
 from sfumato.core.schema import Schema
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, InputError, SchemaError, UnknownDatasetError
@@ -47,9 +48,9 @@ _WRITE_SECONDS, _GOODBYE_SECONDS = 600.0, 5.0
 
 
 def release_file(
-    source: Path,
+    source: Place,
     prepared: PreparedTable,
-    out: Path,
+    out: Place,
     ledger: Ledger,
     dataset: str,
     *,
@@ -62,6 +63,7 @@ def release_file(
     """
     if not prepared.publishable:
         raise InputError("A release with a random_state is for experiments and is not written. Nothing was spent.")
+    source, out = place_of(source), place_of(out)
     file = TableFile.open(source)
     columns = checked_columns(file, prepared.schema)
     check_target(out)

@@ -33,8 +33,8 @@ from sfumato.lang.term import Position
 from sfumato.ledger.balance import amount_text, left_text
 from sfumato.ledger.ledger import Ledger
 from sfumato.plan.plan import Plan
-from sfumato.run.accounts import default_ledger, needed
-from sfumato.run.charges import charges_of
+from sfumato.run.accounts import default_ledger
+from sfumato.run.charges import charges_of, need_of
 from sfumato.run.checking import examine_study
 from sfumato.run.planning import make_plan
 from sfumato.run.study_file import public_tables, run_study
@@ -173,8 +173,7 @@ class Desk:
             unit = cost.adjacency.unit if cost.adjacency else "record"
             known = book is not None and (dataset, unit) in book.datasets()
             if book is None or not known:
-                promises = [promise.asked for promise in plan.promises if promise.dataset == dataset]
-                need = amount_text(needed(cost, promises))
+                need = amount_text(need_of(plan, dataset))
                 lines.append(f"{dataset}: nothing was granted yet under this name. This publication needs {need}.")
             else:
                 lines.append(f"{dataset}: {_taken(book, plan, dataset, unit)}")

@@ -16,9 +16,9 @@ from sfumato.evidence.odds import bound_words, odds_of
 from sfumato.lang.problem import Problem
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, Variable, show
-from sfumato.ledger.balance import amount_text
 from sfumato.plan.plan import Considered, Plan, Planned, Promise
 from sfumato.plan.told import digits, told_before
+from sfumato.plan.whole import at_promises
 
 __all__ = ["form_of", "problems_of", "view_of", "widths"]
 
@@ -51,7 +51,7 @@ def view_of(plan: Plan, before: Mapping[str, float]) -> dict[str, Any]:
         "observers": _observers(plan, before),
         "network": _network(plan),
         "words": [{"key": key, "title": title, "parts": _parts(explain(plan, key))} for key, title in REGISTERS],
-        "costs": [{"dataset": name, "amount": amount_text(plan.cost(name))} for name in plan.datasets],
+        "costs": [{"dataset": name, "amount": at_promises(plan.cost(name), plan, name)} for name in plan.datasets],
         "assumptions": plan.assumptions,
     }
 

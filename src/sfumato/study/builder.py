@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -394,6 +395,11 @@ class Study(Shown):
     def words(self) -> Mapping[str, str]:
         """The study's columns by their words in the language."""
         return {column.functor: name for name, column in self._parts.columns.items()}
+
+    def in_names_of_questions(self, text: str) -> str:
+        """A text in which each question is called by its name here, and not by its word in the language."""
+        names = {written.atom: name for name, written in self._parts.questions.items() if written is not None}
+        return re.sub(r"\w+", lambda found: names.get(found.group(0), found.group(0)), text)
 
     @property
     def readers(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ Not here: finding problems (lang/, plan/, study/builder.py).
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sfumato.errors import PlanError, SfumatoError, StudyError
+from sfumato.lang.problem import nearest
 
 if TYPE_CHECKING:
     from sfumato.lang.problem import Problem
@@ -75,11 +77,32 @@ def in_own_words(method: _Method) -> _Method:
         except SfumatoError:
             raise
         except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+            _check_arguments(method, self, given, named)
             first = given[0] if given and isinstance(given[0], str) else "…"
             call = f".{method.__name__}({first!r})" if first != "…" else f".{method.__name__}(…)"
             raise refused(here(call), f"an argument is not what it has to be ({error}); see help(Study).") from error
 
     return cast("_Method", told)
+
+
+def _check_arguments(method: Callable[..., Any], study: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
+    """Refuse arguments that a method does not have, each with the nearest one, and those that are missing."""
+    signature = inspect.signature(method)
+    try:
+        signature.bind(study, *given, **named)
+    except TypeError as error:
+        known = [
+            one.name for one in signature.parameters.values() if one.name != "self" and one.kind != one.VAR_KEYWORD
+        ]
+        told = "; ".join(_unknown(name, known) for name in named if name not in known)
+        first = repr(given[0]) if given and isinstance(given[0], str) else "…"
+        call = f".{method.__name__}({first})"
+        raise refused(here(call), f"{told or error}. It takes {', '.join(known)}.") from error
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    close = nearest(name, known)
+    return f"there is no argument {name!r}{f' (did you mean {close!r}?)' if close else ''}"
 
 
 def study_error(

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.errors import DataError, InputError
+from sfumato.lang.problem import nearest
 from sfumato.lang.spec import DATABASE_ENDINGS, Source
 
 __all__ = ["as_table", "column_names", "data_of_run", "file_name", "in_database", "is_path"]
@@ -100,12 +101,36 @@ def data_of_run(declared: Mapping[str, Any], files: Mapping[str, str], given: An
         return _from_folder(declared, files, Path(given))
     if isinstance(given, Mapping) and set(given) >= set(declared):
         return _tables({name: given[name] for name in declared})
+    if isinstance(given, Mapping):
+        _check_named(declared, given)
     if len(declared) == 1:
         return _tables(dict.fromkeys(declared, given))
     raise DataError(
         f"This study has the tables {', '.join(declared)}. Give a folder with their files, or a mapping from each name "
         "to its table. Nothing was read and nothing was spent."
     )
+
+
+def _check_named(declared: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Refuse tables by names that the study does not have, or not all of them; columns by name are one table."""
+    if not any(is_path(one) or _is_table(one) for one in given.values()):
+        return
+    wrong = [name for name in given if name not in declared]
+    missing = [name for name in declared if name not in given]
+    close = [
+        f"{name!r} (did you mean {near!r}?)" if (near := nearest(str(name), missing)) else repr(name) for name in wrong
+    ]
+    told = f"There is no table {', '.join(close)} in this study. " if wrong else ""
+    raise DataError(f"{told}The rows of {', '.join(missing)} are missing. Nothing was read and nothing was spent.")
+
+
+def _is_table(data: Any) -> bool:
+    """Whether a value is a table of its own, and no column."""
+    return isinstance(data, Mapping | pa.RecordBatchReader) or any(hasattr(data, one) for one in _OF_TABLES)
+
+
+#: What frames and tables have, and columns have not.
+_OF_TABLES = ("columns", "column_names", "to_arrow_table")
 
 
 def _tables(given: Mapping[str, Any]) -> dict[str, Any]:

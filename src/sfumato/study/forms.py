@@ -26,6 +26,7 @@ from sfumato.questions.form import Place
 from sfumato.questions.kind import Argument, Kind
 from sfumato.questions.question import Question
 from sfumato.questions.registry import KINDS, QUESTIONS
+from sfumato.study.caller import in_own_words
 from sfumato.study.formula import DeclaredColumn, moment_of
 
 __all__ = ["FORMS", "ActMethod", "Asking", "BuilderMethod", "Option", "Questioned", "builder_method", "signature_of"]
@@ -394,4 +395,4 @@ def builder_method(form: BuilderMethod) -> Callable[..., Any]:
     method.__name__, method.__qualname__ = form.method, f"Study.{form.method}"
     method.__doc__ = form.help
     method.__signature__ = signature  # type: ignore[attr-defined]  # what help() and an editor show
-    return method
+    return in_own_words(method)

@@ -7,6 +7,7 @@ Not here: planning (plan/), what a run does (run/study.py).
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.card import Card, Shown, cell
 from sfumato.errors import InputError
-from sfumato.plan.about import weak_promises
+from sfumato.plan.beforehand import Said, said_beforehand
 from sfumato.plan.make import ASSUMED_SIZE
 from sfumato.plan.plan import Plan, Planned, Seen
 from sfumato.run.aims import Aimed, aims_of, planned_with
@@ -51,7 +52,9 @@ class StudyPlan(Shown):
     @cached_property
     def errors(self) -> Tidy:
         """How far each number may lie from the true one: standard error, and half the width of its 95 % interval."""
-        return Tidy(_columns(_error_rows(self.plan)), "predicted errors", " ".join(self.assumptions))
+        rests_on = [self._own(one) for one in said_beforehand(self.plan) if one.topic == "error"]
+        note = " ".join([*rests_on, *self.assumptions])
+        return Tidy(_columns(_error_rows(self.plan)), "predicted errors", note)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -135,16 +138,19 @@ class StudyPlan(Shown):
         return aims_of(self.plan, self._sizes)
 
     @property
-    def _told(self) -> list[str]:
-        """What the errors of models and tables are about, in words: they are no intervals."""
-        acts = {(act.name, observer) for act in self.plan.acts for observer in act.observers}
-        told = [
-            f"{planned.name}: {in_callers_words(seen.note, self.study.words)}"
-            for planned in self.plan.publications
-            for seen in planned.seen
-            if (planned.name, planned.observer) in acts and seen.note
-        ]
-        return list(dict.fromkeys(told))
+    def _said(self) -> list[str]:
+        """What the terminal says of the plan, in the caller's words, and what only Python leaves unsaid.
+
+        For how many people it is stands above it.
+        """
+        said = said_beforehand(self.plan, [one.sentence for one in self._aimed])
+        told = [self._own(one) for one in said if one.topic != "assumed"]
+        return [*told, *(str(Said("assumed", one)) for one in self.assumptions if "size=N" not in one)]
+
+    def _own(self, said: Said) -> str:
+        """In the words of whoever wrote the study: columns and questions by their names in Python."""
+        named = self.study.in_names_of_questions(in_callers_words(said.sentence, self.study.words))
+        return str(dataclasses.replace(said, sentence=named))
 
     @property
     def _sizes(self) -> dict[str, float]:
@@ -235,14 +241,11 @@ class StudyPlan(Shown):
         ]
         head = ["publication", "reader", "about", "95 % within", "standard error"]
         kind = f"a plan {self.people}; no data were read, nothing was spent"
-        notes = [*(one.sentence for one in self._aimed), *weak_promises(self.plan), *self._told, *self.assumptions]
-        return Card(self.study.title, kept, head, rows, notes, kind, self.study.to_text())
+        return Card(self.study.title, kept, head, rows, self._said, kind, self.study.to_text())
 
     def __str__(self) -> str:
         kept = [f"promise to {' and '.join(one.observers)}: {one.asked}" for one in self.plan.promises]
-        assumed = [f"assumed: {one}" for one in self.assumptions if "size=N" not in one]
-        aims = (one.sentence for one in self._aimed)
-        return "\n".join([self.people, str(self.lines), *kept, *aims, *weak_promises(self.plan), *self._told, *assumed])
+        return "\n".join([self.people, str(self.lines), *kept, *self._said])
 
     __repr__ = __str__
 

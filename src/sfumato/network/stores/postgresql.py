@@ -52,9 +52,16 @@ _WORDS = {
 #: How text is made of days and moments: as ISO 8601 writes them, whatever the server's or the role's own habit is.
 _HABITS = {"DateStyle": "ISO, YMD", "TimeZone": "UTC", "IntervalStyle": "iso_8601", "bytea_output": "hex"}
 _AS_THEY_ARE = frozenset(("smallint", "integer", "bigint", "real", "double precision", "boolean"))
+#: A type of the server's own making (CREATE DOMAIN) is what it is made of, through however many of them.
 _COLUMNS = """
-SELECT a.attname::text, format_type(a.atttypid, NULL)::text
-FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+WITH RECURSIVE based AS (
+    SELECT a.attname, a.attnum, a.atttypid AS kind
+    FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
+    UNION ALL
+    SELECT b.attname, b.attnum, t.typbasetype FROM based b JOIN pg_type t ON t.oid = b.kind WHERE t.typtype = 'd'
+)
+SELECT b.attname::text, format_type(b.kind, NULL)::text
+FROM based b JOIN pg_type t ON t.oid = b.kind WHERE t.typtype <> 'd' ORDER BY b.attnum
 """
 
 
@@ -126,7 +133,7 @@ class PostgreSQL(Store):
 
 def _expression(column: str, kind: str) -> str:
     name = sql_name(column)
-    return name if kind in _AS_THEY_ARE else f"{name}::text AS {name}"
+    return f"{name}::{kind if kind in _AS_THEY_ARE else 'text'} AS {name}"
 
 
 def _tables(cursor: Any) -> list[str]:

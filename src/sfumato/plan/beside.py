@@ -2,7 +2,7 @@
 
 In:   a Plan.
 Out:  Beside, plain values; the sentences are in templates/words.txt.
-Not here: the promises themselves (evidence/facts.py).
+Not here: the promises themselves (evidence/facts.py), what else a plan says (plan/beforehand.py).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from sfumato.lang.spec import EVERYONE
 from sfumato.plan.plan import Plan
+from sfumato.plan.whole import whole_cost
 from sfumato.wording import text
 
 __all__ = ["Beside", "History", "LearnedExactly", "OwnerShare", "PartOf", "beside_of", "shared_sentences"]
@@ -121,6 +122,6 @@ def _parts(plan: Plan) -> tuple[PartOf, ...]:
         for promise in plan.promises:
             if all(one.endswith(f" ({name})") for one in promise.observers):
                 who = " and ".join(one.removesuffix(f" ({name})") for one in promise.observers)
-                cost = "" if by_people else str(plan.cost(whole))
+                cost = "" if by_people else whole_cost(plan, whole)
                 found.append(PartOf(name, what, by_people, str(promise.asked), who, cost))
     return tuple(dict.fromkeys(found))
