@@ -23,8 +23,8 @@ from sfumato.lang.term import Compound, Position, Term, Variable, called, indica
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.apart import marked_apart
 from sfumato.network.cells import cell_of
-from sfumato.network.columns import check_homes
 from sfumato.network.gather import aggregate_bounds, aggregates_of
+from sfumato.network.homes import check_homes
 from sfumato.network.known import with_known
 from sfumato.network.members import check_members
 from sfumato.network.network import Group, Network, Node

@@ -17,20 +17,19 @@ from pyarrow import parquet
 
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, SchemaError
-from sfumato.lang.spec import ROW, Column, Dataset, Spec
-from sfumato.lang.term import indicator, show
+from sfumato.lang.spec import ROW, Column, Dataset
+from sfumato.network.homes import home_of
 from sfumato.network.network import Network, Node
 from sfumato.network.peers import peer_tables
 from sfumato.network.plain import Plain, Portion
-from sfumato.network.refusal import refusal
 from sfumato.network.stores.folder import files_in
 from sfumato.network.stores.spool import SpooledRows
 from sfumato.network.stores.store import StoredRows
 from sfumato.network.structure import fed_datasets, has_structure, identity_of
-from sfumato.network.tables import TableLayout, layout_of
+from sfumato.network.tables import layout_of
 from sfumato.network.text_files import TextTable, header
 
-__all__ = ["check_columns", "check_homes", "home_of", "wanted_tables"]
+__all__ = ["check_columns", "wanted_tables"]
 
 
 def wanted_tables(network: Network, fed: Sequence[Dataset]) -> list[str]:
@@ -44,53 +43,6 @@ def wanted_tables(network: Network, fed: Sequence[Dataset]) -> list[str]:
         if has_structure(spec, dataset):
             wanted |= {t for t in spec.public_tables if layout_of(spec, t).identity(identity_of(dataset))}
     return sorted(wanted)
-
-
-def home_of(spec: Spec, dataset: Dataset) -> TableLayout:
-    """The table whose rows are the individuals, wherever its lines stand; see `_homes`."""
-    return _homes(spec, dataset)[0]
-
-
-def check_homes(spec: Spec) -> None:
-    """Refuse a dataset of which two tables could say who there is: somebody in one of them alone would count or not."""
-    for dataset in fed_datasets(spec):
-        homes = sorted(_homes(spec, dataset), key=lambda layout: layout.table)
-        if len(homes) > 1:
-            raise refusal(
-                dataset.position,
-                f"Who is in {dataset.name} could be told by {' or by '.join(one.table for one in homes)}: each says "
-                "whose a row is, and nothing says which of them lists everybody.",
-                _way_out(homes[0], homes[1], dataset),
-            )
-
-
-def _way_out(one: TableLayout, other: TableLayout, dataset: Dataset) -> str:
-    if one.public:
-        return (
-            "Add a table that lists everybody, whose only identity column is "
-            f"column(Table, Name, {show(dataset.goal)}), or put the rows into one table."
-        )
-    return (
-        f"Of the table that lists everybody write rows_per_person(Table, 1), such as rows_per_person({one.table}, 1); "
-        f"of every other one each_person(Table, mean), such as each_person({other.table}, mean), or "
-        f"rows_per_person({other.table}, N) with N above 1; or put the rows into one table."
-    )
-
-
-def _homes(spec: Spec, dataset: Dataset) -> list[TableLayout]:
-    """The tables that may say who the individuals are: of those in which nothing but the individual identifies a row,
-    private ones first, those with one row of each."""
-    predicate = identity_of(dataset)
-    tables = dict.fromkeys(column.table for column in spec.columns if indicator(column.atom) == predicate)
-    ranks = {layout.table: _rank(layout) for layout in (layout_of(spec, table) for table in tables)}
-    return [layout_of(spec, table) for table, rank in ranks.items() if rank == min(ranks.values())]
-
-
-def _rank(layout: TableLayout) -> tuple[bool, bool, bool]:
-    limit = layout.row_limit
-    # Of a table that is put in order by a column, or averaged, a person has several rows.
-    several = layout.each_person or limit is None or limit.maximum > 1 or limit.column is not None
-    return len(layout.identities) > 1, layout.public, several
 
 
 def check_columns(network: Network, tables: Mapping[str, Any]) -> None:

@@ -27,12 +27,13 @@ from sfumato.errors import InputError
 from sfumato.lang.spec import Dataset
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.cells import asserted, cell_of, final_value, flag, merged, placed, single, where
-from sfumato.network.columns import home_of, wanted_tables
+from sfumato.network.columns import wanted_tables
 from sfumato.network.condition import Member, Present
 from sfumato.network.crowd import crowd_of
 from sfumato.network.expected import expected_entries, expected_total
 from sfumato.network.expression import Expression, sql_level, sql_name
 from sfumato.network.facts import Key, KnownColumn, TableFacts, absent_word, known_of
+from sfumato.network.homes import home_of
 from sfumato.network.known import check_number
 from sfumato.network.network import Group, Network, Node, first_of_each
 from sfumato.network.parts import RowShare, chosen_by, row_shares
