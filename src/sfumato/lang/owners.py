@@ -56,7 +56,7 @@ def _with_owners(
 ) -> tuple[tuple[Clause, ...], tuple[Owner, ...], list[Problem]]:
     reaches, problems = _reaches(lines, known, declared, clauses)
     names = {reach.dataset.name for _, reach in reaches}
-    problems += [*_private(reaches, declared), *_uncounted(clauses, lines, names)]
+    problems += [*_private(reaches, declared), *_uncounted(clauses, lines, names), *_things_apart(reaches, declared)]
     owners = [_owner(reach, declared) for _, reach in reaches]
     if owners:  # also where something is wrong: what is said of the rest of the study then is of use
         _move(declared, owners)
@@ -177,6 +177,49 @@ def _uncounted(clauses: Sequence[Clause], lines: Sequence[Clause], names: Collec
                 "that names both: instance_rv(patients, P, cost(V)) :- seen(V, P). What is the owner's own, and no "
                 "thing's, needs another study, whose promise comes on top.",
             )
+
+
+def _things_apart(reaches: Sequence[tuple[Clause, _Reach]], declared: Declared) -> Iterator[Problem]:
+    """Promises of owners are planned on one dataset, which holds whole things of one kind."""
+    names = {reach.dataset.name for _, reach in reaches}
+    kinds = dict.fromkeys(indicator(reach.thing.atom) for _, reach in reaches)
+    for clause, reach in {indicator(reach.thing.atom): (clause, reach) for clause, reach in reversed(reaches)}.values():
+        wrong = _several_kinds(kinds) if len(kinds) > 1 else _no_whole_things(reach, names, declared)
+        if wrong:
+            message, way_out = wrong
+            yield Problem("error", "owners", message, clause.position, clause.text, way_out=way_out)
+            return
+
+
+def _several_kinds(kinds: Iterable[str]) -> tuple[str, str]:
+    """A requirement is planned on one dataset; what owners have of another kind would be promised nothing."""
+    return (
+        f"the things of owners are of several kinds ({', '.join(kinds)}), and the promises to owners are kept for one "
+        "kind alone",
+        "Keep the instance_rv lines, the relations and the publications of one kind. What is published of another kind "
+        "takes another study; promises of two studies to the same owners add up, so write a smaller one in each.",
+    )
+
+
+def _no_whole_things(reach: _Reach, names: Collection[str], declared: Declared) -> tuple[str, str] | None:
+    kind = indicator(reach.thing.atom)
+    family = [one for one in declared.datasets if kind in map(indicator, goals(one.goal))]
+    called = " and ".join(one.name for one in family)
+    (thing,) = variables(reach.thing.atom)
+    if any(one.name in names for one in family):
+        return (
+            f"the things that owners have are individuals of {called}, who are owners themselves",
+            "Give owners and things a dataset and a kind of their own, or leave out the instance_rv lines that reach "
+            "from one individual to another.",
+        )
+    if len(family) > 1 or any(len(goals(one.goal)) > 1 for one in family):
+        return (
+            f"{called} hold parts of the things of {reach.dataset.name}, and a promise to owners is about whole things",
+            f"Declare one dataset of whole things, dataset(things, domain({show(thing)}, {show(reach.thing.atom)})), "
+            "or none, instead of these with their instance_rv lines, and publish under the requirements on the owners. "
+            "What is promised about parts of things needs another study.",
+        )
+    return None
 
 
 def _private(reaches: Sequence[tuple[Clause, _Reach]], declared: Declared) -> Iterator[Problem]:
