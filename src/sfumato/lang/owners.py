@@ -58,6 +58,7 @@ def _with_owners(
     names = {reach.dataset.name for _, reach in reaches}
     problems += [*_private(reaches, declared), *_uncounted(clauses, lines, names), *_things_apart(reaches, declared)]
     owners = [_owner(reach, declared) for _, reach in reaches]
+    problems += [] if problems else _changed_otherwise(reaches, declared)
     if owners:  # also where something is wrong: what is said of the rest of the study then is of use
         _move(declared, owners)
     problems += [] if problems else _unpromised(declared, owners, lines[0])
@@ -235,6 +236,30 @@ def _private(reaches: Sequence[tuple[Clause, _Reach]], declared: Declared) -> It
                 way_out=f"Declare public({reach.relation.table}), if who visited whom may be known; otherwise publish "
                 "a total by sfumato.release.OwnedTotal, which bounds both owners by a flow.",
             )
+
+
+def _changed_otherwise(reaches: Sequence[tuple[Clause, _Reach]], declared: Declared) -> Iterator[Problem]:
+    """What one thing may cost is planned for the change of its dataset: each owner's must consist of such changes."""
+    told: set[str] = set()
+    for clause, reach in reaches:
+        own, things = reach.dataset, _things(reach, declared)
+        if own.adjacency.relation == things.adjacency.relation or own.name in told:
+            continue
+        told.add(own.name)
+        (thing,) = variables(reach.thing.atom)
+        whole = things.name if things in declared.datasets else "things"
+        made = "" if things in declared.datasets else f"dataset(things, domain({thing.name}, {show(things.goal)})). "
+        words = own.adjacency.relation.replace("-", "_")
+        yield Problem(
+            "error",
+            "owners",
+            f"the promise to {own.name} is under {own.adjacency}, and what is published of their things is counted "
+            f"under {things.adjacency}",
+            clause.position,
+            clause.text,
+            way_out=f"Say the same of the things and of all their owners: {made}adjacency({whole}, {words}). Or write "
+            f"adjacency({own.name}, {things.adjacency.relation.replace('-', '_')}), if that is the change to promise.",
+        )
 
 
 def _owner(reach: _Reach, declared: Declared) -> Owner:
