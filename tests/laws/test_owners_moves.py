@@ -24,7 +24,7 @@ from sfumato.run.forget import without_forgotten
 THINGS = 8
 
 #: What a study says beside who owns what by one relation of one table.
-EXTRAS = ("twice", "second", "facts", "parts", "kinds", "adjacency")
+EXTRAS = ("twice", "second", "facts", "parts", "kinds", "adjacency", "forget")
 
 VISITS = """
 source(visits, 'v.csv').
@@ -265,7 +265,7 @@ def check(study: Study) -> bool:
     return True
 
 
-@pytest.mark.by_day(24)
+@pytest.mark.by_day(28)
 @pytest.mark.parametrize("seed", range(100))
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_a_study_of_owners_is_refused_or_keeps_what_it_promises(extra, seed):
