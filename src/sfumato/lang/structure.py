@@ -127,8 +127,9 @@ def check_forgotten(
 ) -> Iterator[Problem]:
     """What is forgotten of a person is a cell of a private table: only cells are read."""
     for one in forgotten:
-        cells = [c for c in spec.columns if one.variable is not None and match(c.atom, one.variable) is not None]
-        if one.variable is None or any(c.table not in spec.public_tables for c in cells):
+        if one.variable is None and spec.owners:
+            yield _forgotten_owner(spec, one, text)
+        if one.variable is None or _is_read(spec, one.variable):
             continue
         yield _problem(
             "forget",
@@ -137,6 +138,24 @@ def check_forgotten(
             text.get(one.position, "") if text and one.position else "",
             f"Forget the cells it is computed from, or the whole person: forget({show(one.individual)}).",
         )
+
+
+def _is_read(spec: Spec, variable: Term) -> bool:
+    return any(c.table not in spec.public_tables and match(c.atom, variable) is not None for c in spec.columns)
+
+
+def _forgotten_owner(spec: Spec, one: Forgotten, text: Mapping[Position, str] | None) -> Problem:
+    """An owner and a thing may have the same name, and what an owner has is not taken out by the owner's."""
+    owners = " and ".join(dict.fromkeys(owner.dataset for owner in spec.owners))
+    cell = show(spec.owners[0].cell)
+    return _problem(
+        "forget",
+        f"{show(one.individual)} may be one of {owners} or a thing of theirs, and of an owner the things would be read "
+        "all the same",
+        one.position,
+        text.get(one.position, "") if text and one.position else "",
+        f"Forget each cell of each thing by its own line, forget(Thing, {cell}), or take its rows out of the tables.",
+    )
 
 
 def _numbered(spec: Spec, text: dict[Position, str]) -> Iterator[Problem]:

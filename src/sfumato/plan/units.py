@@ -33,6 +33,7 @@ def check_units(network: Network, requests: Iterable[Request]) -> None:
     """Every publication rests on cells of its own unit, and every cell belongs to one."""
     asked = tuple(requests)
     _check_observers(network)
+    _check_things(network)
     whose = _owners(network)
     check_parts(network)
     _check_personal(network)
@@ -62,6 +63,20 @@ def _owners(network: Network) -> Mapping[str, str]:
                 "once. Give it to one of them, or use one dataset for both. Nothing was planned and nothing was spent."
             )
     return found
+
+
+def _check_things(network: Network) -> None:
+    """What owners are said to have are cells of the things that their promises are planned on."""
+    for owner in network.spec.owners:
+        for group in network.groups:
+            cells = [node.name for node in group.nodes if match(owner.cell, node.atom) is not None]
+            if cells and group.dataset != owner.whole:
+                raise PlanError(
+                    f"{owner.position}{show(owner.cell)} of {owner.dataset} is a cell of individuals of "
+                    f"{group.dataset}, and {owner.table} says who owns which of {owner.whole}. Name the column "
+                    f"{owner.thing} after the individuals that have {show(owner.cell)}, or take the instance_rv line "
+                    "out. Nothing was planned and nothing was spent."
+                )
 
 
 def _check_personal(network: Network) -> None:

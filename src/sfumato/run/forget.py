@@ -53,11 +53,11 @@ def read_forgotten(path: Place) -> tuple[Forgotten, ...]:
 
 
 def listed(spec: Spec, forgotten: Sequence[Forgotten]) -> tuple[Forgotten, ...]:
-    """The study's own forget lines and those of a list. StudyError where one of the list is about no cell that is
-    read: what somebody asked to be forgotten would be read all the same."""
+    """The study's own forget lines and those of a list. StudyError where what somebody asked to be forgotten would be
+    read all the same: one of the list is about no cell that is read, or it may name an owner of things."""
     problems = tuple(check_forgotten(spec, forgotten))
     if problems:
-        message = "The list of who is forgotten names what is not read. Nothing was read and nothing was spent."
+        message = "The list of who is forgotten cannot be kept. Nothing was read and nothing was spent."
         raise StudyError(message, problems)
     return (*spec.forgotten, *forgotten)
 
