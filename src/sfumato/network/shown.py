@@ -41,7 +41,7 @@ class Lines:
         return {
             (name, show(requirement), variable): (what, position)
             for name, requirement, what, position in said
-            for variable in seen(what, self.own)
+            for variable in sorted(seen(what, self.own))
         }
 
 
