@@ -41,7 +41,7 @@ ASKED = {
 
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.by_day(7)
+@pytest.mark.by_day(3)
 def test_what_is_asked_does_not_hang_on_who_belongs_together(asked, seed):
     chance = random.Random(f"{asked} {seed}")
     names = [f"p{number}" for number in range(chance.randint(1, 6))]

@@ -54,7 +54,7 @@ def summed(pairs: set[Pair], costs: dict[str, float], law: str) -> dict[str, flo
 
 @pytest.mark.parametrize("law", ["sum", "mean"])
 @pytest.mark.parametrize("seed", range(30))
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(2)
 def test_everybody_sums_over_all_peers_whatever_says_who_they_are(seed, law):
     chance = random.Random(seed)
     names = [str(number) for number in range(chance.randint(2, 6))]

@@ -291,7 +291,7 @@ def test_private_groups_and_other_peoples_statistics_are_refused(old, new, said)
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(2)
 def test_a_group_counts_its_own_in_whatever_order_its_goal_says_so(seed):
     """p(P), in(P, vip) and more, in any order and any brackets; not where the group is said of somebody else."""
     chance = np.random.default_rng(seed)

@@ -151,7 +151,7 @@ publish(k, sample(k(P)), o(pub)) :- in(P, C). publish(j, sample(k(P)), n(near)) 
 
 
 @pytest.mark.parametrize("seed", range(20))
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 def test_each_class_is_planned_with_the_answer_of_its_own(seed):
     """What is planned for a class is what is planned where it is alone, for each reader."""
     chance = random.Random(seed)

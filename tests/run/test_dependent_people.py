@@ -326,15 +326,22 @@ def test_friends_are_summed_as_pandas_sums_them_and_one_person_is_in_few_rows(se
     assert reached >= rows - 1  # whose own row changes may not show
 
 
-@pytest.mark.parametrize(
-    ("promise", "shared"), [("dp(1.0, 1e-6)", (0.5, 5e-7)), pytest.param("dp(1.0)", (0.5, 0.0), marks=pytest.mark.slow)]
-)
+STEPS = [("dp(1.0, 1e-6)", (0.5, 5e-7)), ("dp(1.0)", (0.5, 0.0))]
+IN_STEPS = "count(n, (patient(P), cost(P) > 3)). publish(n, n, pp(public)). step(1, publish(c)). step(2, publish(n)).\n"
+
+
+@pytest.mark.parametrize(("promise", "shared"), STEPS)
+def test_each_step_has_its_share_of_a_promise_about_people_in_several_rows(promise, shared):
+    text = SOCIAL.replace("dp(1.0, 1e-6)", promise) + IN_STEPS
+    assert make_plan(load(text, at=2), social(3)).promises[0].asked.stated == pytest.approx(shared)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("promise", "shared"), STEPS)
 def test_steps_share_a_promise_about_people_in_several_rows(promise, shared, tmp_path):
     """Both steps are paid from one grant, and together they keep the whole promise for all rows of a person."""
     text = SOCIAL.replace("dp(1.0, 1e-6)", promise)
-    text += (
-        "count(n, (patient(P), cost(P) > 3)). publish(n, n, pp(public)). step(1, publish(c)). step(2, publish(n)).\n"
-    )
+    text += IN_STEPS
     tables = social(3)
     for name, table in tables.items():
         table.to_csv(tmp_path / f"{name}.csv", index=False)
