@@ -34,7 +34,7 @@ from sfumato.network.owners import with_owners
 from sfumato.network.peers import with_peers
 from sfumato.network.refusal import refusal
 from sfumato.network.shown import Lines, check_shown
-from sfumato.network.structure import Alike, alike, fed_datasets, identity_of, individuals_of, public_facts
+from sfumato.network.structure import Alike, alike, fed_datasets, individuals_of, public_facts
 from sfumato.network.tables import TableRoom, layout_of, naming_columns
 from sfumato.network.zones import observed_by, zones_of
 
@@ -83,7 +83,6 @@ def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     people = individuals_of(spec)
     _check_owners(spec, people)
     check_homes(spec)
-    _check_naming(spec)
     needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
     with TableRoom(tables, needed, naming=naming_columns(spec)) as room:
         check_members(room, spec)
@@ -131,35 +130,6 @@ def _check_owners(spec: Spec, people: frozenset[str]) -> None:
                     "belongs to whom is public, put it into a public table and say for each owner what is theirs: "
                     "instance_rv(patients, P, cost(V)) :- seen(V, P, D).",
                 )
-
-
-def _check_naming(spec: Spec) -> None:
-    """Who the individuals are is said by one column, and over centres by rows that each of them has alone.
-
-    Of a private table both is so (`_check_owners`); a study without a public one needs none of what reads tables.
-    """
-    if not spec.public_tables:
-        return
-    from sfumato.network.columns import home_of
-
-    for dataset in fed_datasets(spec):
-        home, goal = home_of(spec, dataset), identity_of(dataset)
-        named, wanted = home.naming(goal), f"column(Table, id, {dataset.goal}), rows_per_person(Table, 1)"
-        if len(named) > 1:
-            raise refusal(
-                named[1].position,
-                f"Who the individuals of {dataset.name} are is said by {home.table} alone, and by several of its "
-                f"columns: {' and '.join(column.name for column in named)}.",
-                f"Declare a table with a row for each of them: source(Table, 'file'), {wanted}.",
-            )
-        if spec.centres and home.public:
-            raise refusal(
-                dataset.position,
-                f"Who the individuals of {dataset.name} are is said by {home.table}, which is public: every centre "
-                "would count all of them.",
-                f"Declare the private table that each centre holds: source(Table, 'file'), {wanted}; or take the "
-                "centres out.",
-            )
 
 
 def _check_nobodys(nodes: Iterable[Node]) -> None:
