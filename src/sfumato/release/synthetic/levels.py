@@ -29,7 +29,7 @@ from sfumato.core.tables import nearest, plain_type
 from sfumato.errors import SchemaError
 from sfumato.release.synthetic.inside import Inside
 
-__all__ = ["DEFAULT_BINS", "MOST_LEVELS", "Levels", "levels_of", "needs_edges"]
+__all__ = ["DEFAULT_BINS", "LARGEST_WHOLE", "MOST_LEVELS", "Levels", "levels_of", "needs_edges"]
 
 #: Into how many parts an interval is cut when no edges are given.
 DEFAULT_BINS = 16
@@ -37,6 +37,8 @@ DEFAULT_BINS = 16
 _WHOLE_LEVELS = 24
 #: Tables of counts grow with the product of levels; beyond this a column needs a coarser public list.
 MOST_LEVELS = 4096
+#: From here on floating-point numbers leave whole ones out.
+LARGEST_WHOLE = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +83,15 @@ class Levels:
         if isinstance(self.domain, Categories):
             listed = tuple(str(value) for value in self.domain.values)
         elif self.whole:
-            pairs = itertools.pairwise(self.ends().tolist())
-            listed = tuple(_between(first, last - 1, self.calendar) for first, last in pairs)
+            listed = tuple(self._whole_name(at, *pair) for at, pair in enumerate(itertools.pairwise(self.ends())))
         else:
             listed = tuple(_between(low, high) for low, high in itertools.pairwise(self.edges))
         return (*listed, "missing") if self.absent else listed
+
+    def _whole_name(self, at: int, first: float, beyond: float) -> str:
+        if beyond <= first:  # no whole number lies there
+            return _between(*self.edges[at : at + 2])
+        return _between(first, beyond - 1, self.calendar)
 
     def codes(self, column: pa.ChunkedArray) -> NDArray[np.int32]:
         """The level of each value; what is outside, missing or unlisted goes where the schema says."""
@@ -135,9 +141,18 @@ class Levels:
         return calendar_values(numbers, self.calendar, self.kind) if self.calendar else _as_kind(numbers, self.kind)
 
     def ends(self) -> NDArray[np.float64]:
-        """The edges; of whole numbers those of [v, v + 1), so that a number drawn between them is rounded down."""
+        """The edges; of whole numbers those of [v, v + 1), so that a number drawn between them is rounded down.
+
+        >>> Levels("dose", Interval(0, 10), edges=(0.0, 5.0, 5.0, 10.0), kind=pa.int64()).ends().tolist()
+        [0.0, 5.0, 6.0, 11.0]
+        """
         edges = np.array(self.edges)
-        return np.append(np.ceil(edges[:-1]), np.floor(edges[-1]) + 1) if self.whole else edges
+        if not self.whole:
+            return edges
+        # Of an edge that stands twice the second one ends the bin for that value alone.
+        ends = np.where(np.append(False, edges[1:] == edges[:-1]), np.floor(edges) + 1, np.ceil(edges))
+        ends[-1] = np.floor(edges[-1]) + 1
+        return ends
 
     def _numbers(self, codes: NDArray[np.int32], generator: np.random.Generator) -> NDArray[np.float64]:
         places = self.ends()
@@ -147,7 +162,7 @@ class Levels:
             return np.clip(numbers, self.edges[0], self.edges[-1])
         kept = np.iinfo(self.kind.to_pandas_dtype() if pa.types.is_integer(self.kind) else np.int64)
         low, high = max(np.ceil(self.edges[0]), float(kept.min)), min(np.floor(self.edges[-1]), float(kept.max))
-        return np.clip(np.floor(numbers), low, max(low, np.nextafter(high, low) if high >= 2.0**63 else high))
+        return np.clip(np.floor(numbers), low, max(low, high))
 
 
 def _between(low: float, high: float, calendar: str = "") -> str:
@@ -237,5 +252,12 @@ def _checked(levels: Levels) -> Levels:
         raise SchemaError(
             f"{levels.name} has {levels.size} levels, and a table of counts over them would be noise: list at most "
             f"{MOST_LEVELS}, the others as one called other. Nothing was spent."
+        )
+    domain = levels.domain
+    if isinstance(domain, Interval) and levels.whole and max(-domain.low, domain.high) >= LARGEST_WHOLE:
+        raise SchemaError(
+            f"{levels.name} holds whole numbers beyond 2^53, which cannot be told from their neighbours: subtract a "
+            "public number from all of them, count in larger units, or make decimal numbers of them (float64), which "
+            "are rounded. Nothing was spent."
         )
     return levels
