@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +38,11 @@ def fine_levels(column: Levels) -> Levels:
     if column.whole:
         whole = np.arange(np.ceil(low), np.floor(high) + 1) if column.domain.width <= 8 * _EVEN else np.rint(inner)
         inner = np.unique(whole)
+    inner = np.append(inner, column.forced)
     inner = np.unique(inner[(inner > low) & (inner < high)])
-    points = [] if column.whole else [low, high, *([zero] if low < zero < high else [])]
+    points = [low, high, *([zero] if low < zero < high else [])]
+    if column.whole:
+        points = [edge for edge in column.forced if edge == high]
     edges = np.sort(np.concatenate([[low, high], inner, points]))
     return dataclasses.replace(column, edges=tuple(_at_most_twice(edges).tolist()), inside=None)
 
@@ -55,25 +59,26 @@ def with_bought_edges(fine: Levels, counts: Numbers, deviation: float) -> Levels
     total = max(float(listed.sum()), 1.0)
     # The count of one of b bins has the error σ√(cells/b): b is as large as keeps total/b above _WORTH of these.
     bins = int(np.clip((total / (_WORTH * deviation * math.sqrt(fine.listed))) ** 2, 4, DEFAULT_BINS))
-    edges = _cut(np.array(fine.edges), held, max(total / bins, 4 * deviation))
+    edges = _cut(np.array(fine.edges), held, max(total / bins, 4 * deviation), frozenset(fine.forced))
     made = dataclasses.replace(fine, edges=edges)
     return dataclasses.replace(made, inside=Inside.stepwise(fine.ends(), _quieter(fine, made, listed, deviation)))
 
 
-def _cut(edges: Numbers, held: Numbers, wanted: float) -> tuple[float, ...]:
-    """A new bin wherever enough is gathered, and around a cell that is enough alone."""
-    found, gathered = [float(edges[0])], 0.0
+def _cut(edges: Numbers, held: Numbers, wanted: float, forced: Collection[float]) -> tuple[float, ...]:
+    """A new bin wherever enough is gathered, around a cell that is enough alone, and where one must begin."""
+    found, gathered = [0], 0.0
     for at, weight in enumerate(held):
-        if weight >= wanted and gathered > 0 and edges[at] > found[-1]:
-            found.append(float(edges[at]))
+        before = weight >= wanted and gathered > 0 and edges[at] > edges[found[-1]]
+        if at > found[-1] and (before or edges[at] in forced):
+            found.append(at)
             gathered = 0.0
         gathered += weight
         if gathered >= wanted and at + 1 < len(held):
-            found.append(float(edges[at + 1]))
+            found.append(at + 1)
             gathered = 0.0
-    if gathered < wanted / 4 and len(found) > 2:
+    if gathered < wanted / 4 and len(found) > 2 and edges[found[-1]] not in forced:
         found.pop()
-    return (*found, float(edges[-1]))
+    return (*(float(edges[at]) for at in found), float(edges[-1]))
 
 
 def _quieter(fine: Levels, made: Levels, counts: Numbers, deviation: float) -> Numbers:

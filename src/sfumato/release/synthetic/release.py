@@ -21,6 +21,7 @@ from typing import Any, Self, final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.calendar_columns import calendar_kind
@@ -42,6 +43,7 @@ from sfumato.release.synthetic.junction_tree import Fitted, Scope
 from sfumato.release.synthetic.levels import Levels, levels_of, needs_edges
 from sfumato.release.synthetic.measure import Measurer
 from sfumato.release.synthetic.plans import Forecast, RowPlan, best_plan, forecasts
+from sfumato.release.synthetic.possible import kept_possible
 from sfumato.release.synthetic.result import INVENTED, Measured, SyntheticTable
 from sfumato.release.synthetic.walk import Walk
 from sfumato.release.synthetic.zeros import impossible_cells, refuse_contradictions
@@ -53,6 +55,7 @@ _EDGES_EACH, _EDGES_MOST = 0.02, 0.10
 #: Rows of a table in memory that are coded at a time.
 _BATCH_ROWS = 1 << 18
 
+Codes = NDArray[np.int32]
 #: Applies a counting function to every part of a table and adds up what it gives: here, over a file, on workers.
 Gather = Callable[["Counting"], PairCounts]
 
@@ -242,8 +245,7 @@ class SyntheticRelease:
     ) -> tuple[pa.Table, dict[str, Any]]:
         seed = self._row_seed()
         rows = self.rows or max(1, round(fitted.total))
-        codes = fitted.rows(rows, np.random.default_rng(seed))
-        made = _decoded(levels, codes, seed)
+        made, codes = self._decoded(levels, fitted.rows(rows, np.random.default_rng(seed)), seed)
         notes = _notes(forecast)
         certificate = Certificate.issue(
             subject=f"synthetic rows of {len(levels)} columns",
@@ -275,6 +277,16 @@ class SyntheticRelease:
             "notes": notes,
         }
         return made, facts
+
+    def _decoded(self, levels: Sequence[Levels], codes: Codes, seed: int) -> tuple[pa.Table, Codes]:
+        """Rows in another order, with a value for each level; and their levels."""
+        generator = np.random.default_rng([seed, 1])
+        order = generator.permutation(len(codes))
+        counts = [np.bincount(codes[:, at], minlength=column.size).astype(float) for at, column in enumerate(levels)]
+        shaped = [column.shaped(held) for column, held in zip(levels, counts, strict=True)]
+        codes = codes[order]
+        made = {column.name: column.values(codes[:, at], generator) for at, column in enumerate(shaped)}
+        return kept_possible(pa.table(made), codes, self.schema, shaped, generator)
 
     def _row_seed(self) -> int:
         """Rows are drawn from what was published: who has that and the seed has the rows."""
@@ -416,16 +428,6 @@ def _people(table: Any, people: str) -> list[str | None]:
         raise SchemaError(f"The table has no column {people!r} that says whose a row is. Nothing was spent.")
     listed = column.to_pylist() if isinstance(column, pa.ChunkedArray | pa.Array) else list(column)
     return [name_of(one) for one in listed]
-
-
-def _decoded(levels: Sequence[Levels], codes: np.ndarray, seed: int) -> pa.Table:
-    generator = np.random.default_rng([seed, 1])
-    order = generator.permutation(len(codes))
-    columns = {}
-    for at, column in enumerate(levels):
-        shaped = column.shaped(np.bincount(codes[:, at], minlength=column.size).astype(float))
-        columns[column.name] = shaped.values(codes[order, at], generator)
-    return pa.table(columns)
 
 
 def _notes(forecast: Forecast) -> tuple[str, ...]:
