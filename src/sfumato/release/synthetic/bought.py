@@ -8,8 +8,8 @@ Not here: the noise (release/synthetic/measure.py). What follows from noisy coun
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,30 +55,45 @@ def _at_most_twice(edges: Numbers) -> Numbers:
 def with_bought_edges(fine: Levels, counts: Numbers, deviation: float) -> Levels:
     """Bins of about equal weight, fewer where the noise would drown them; numbers lie in them as the counts say."""
     listed = counts[: fine.listed]
-    held = np.maximum(listed, 0.0)
     total = max(float(listed.sum()), 1.0)
     # The count of one of b bins has the error σ√(cells/b): b is as large as keeps total/b above _WORTH of these.
     bins = int(np.clip((total / (_WORTH * deviation * math.sqrt(fine.listed))) ** 2, 4, DEFAULT_BINS))
-    edges = _cut(np.array(fine.edges), held, max(total / bins, 4 * deviation), frozenset(fine.forced))
+    edges = _edges(fine, listed, max(total / bins, 4 * deviation), deviation)
     made = dataclasses.replace(fine, edges=edges)
     return dataclasses.replace(made, inside=Inside.stepwise(fine.ends(), _quieter(fine, made, listed, deviation)))
 
 
-def _cut(edges: Numbers, held: Numbers, wanted: float, forced: Collection[float]) -> tuple[float, ...]:
-    """A new bin wherever enough is gathered, around a cell that is enough alone, and where one must begin."""
-    found, gathered = [0], 0.0
-    for at, weight in enumerate(held):
-        before = weight >= wanted and gathered > 0 and edges[at] > edges[found[-1]]
-        if at > found[-1] and (before or edges[at] in forced):
+def _edges(fine: Levels, counts: Numbers, wanted: float, deviation: float) -> tuple[float, ...]:
+    """Bins between the edges that must be, and between the two ends."""
+    edges = np.array(fine.edges)
+    parts = [0, *(at for at in range(1, len(counts)) if edges[at] in fine.forced), len(counts)]
+    begins = [
+        first + at
+        for first, beyond in itertools.pairwise(parts)
+        for at in _cut(edges[first:beyond], counts[first:beyond], wanted, deviation)
+    ]
+    return (*edges[begins].tolist(), float(edges[-1]))
+
+
+def _cut(begins: Numbers, counts: Numbers, wanted: float, deviation: float) -> list[int]:
+    """The first cells of bins: a new one wherever enough is gathered, and around a cell that is enough alone.
+
+    Counts stand as they are, those below zero too, against the noise of all that are gathered: else the noise of empty
+    cells would add up to a bin of nothing.
+    """
+    found, gathered, cells = [0], 0.0, 0
+    for at, weight in enumerate(counts):
+        if cells and weight >= wanted and begins[at] > begins[found[-1]]:
             found.append(at)
-            gathered = 0.0
+            gathered, cells = 0.0, 0
         gathered += weight
-        if gathered >= wanted and at + 1 < len(held):
+        cells += 1
+        if gathered >= max(wanted, 4 * deviation * math.sqrt(cells)) and at + 1 < len(counts):
             found.append(at + 1)
-            gathered = 0.0
-    if gathered < wanted / 4 and len(found) > 2 and edges[found[-1]] not in forced:
+            gathered, cells = 0.0, 0
+    if gathered < max(wanted, 4 * deviation * math.sqrt(max(cells, 1))) / 4 and len(found) > 2:
         found.pop()
-    return (*(float(edges[at]) for at in found), float(edges[-1]))
+    return found
 
 
 def _quieter(fine: Levels, made: Levels, counts: Numbers, deviation: float) -> Numbers:
