@@ -24,7 +24,7 @@ def bins_of_nothing(seed: int) -> int:
     deviation = float(generator.uniform(2, 60))
     exact = np.zeros(fine.listed)
     exact[:end] = generator.uniform(20, 400, end)
-    made = bought.with_bought_edges(fine, exact + generator.normal(0, deviation, fine.listed), deviation)
+    made = bought.with_bought_edges(fine, exact + generator.normal(0, deviation, fine.listed), deviation, 40)
     return max(0, sum(fine.edges[end] < edge < 100 for edge in made.edges) - 1)
 
 

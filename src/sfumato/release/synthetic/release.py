@@ -37,7 +37,7 @@ from sfumato.core.schema import Schema
 from sfumato.core.tables import as_arrow, like, nearest, plain_type, told_by_cells, untyped_cells
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
 from sfumato.mechanisms.elsewhere import Elsewhere
-from sfumato.release.synthetic.bought import fine_levels, with_bought_edges
+from sfumato.release.synthetic.bought import MORE_BINS, fine_levels, with_bought_edges
 from sfumato.release.synthetic.counts import MOST_CELLS, PairCounts, pairs_within
 from sfumato.release.synthetic.junction_tree import Fitted, Scope
 from sfumato.release.synthetic.levels import Levels, levels_of, needs_edges
@@ -177,7 +177,7 @@ class SyntheticRelease:
         levels = levels_of(self.schema, self.edges, self.absent, kinds)
         self._label_place()
         refuse_contradictions(self.schema, levels)
-        self._workload([column.size for column in levels])
+        self._check_workload([column.size for column in levels])
         return levels
 
     def _check_rows(self) -> None:
@@ -234,9 +234,7 @@ class SyntheticRelease:
         if public_rows is not None:
             known = forecasts(sizes, self._label_place(), public_rows, lambda share: measurer.deviation(share * part))
             forecast = best_plan(known, self.plan)
-        walk = Walk(
-            measurer, sizes, self._label_place(), self._workload(sizes), impossible_cells(self.schema, levels), part
-        )
+        walk = Walk(measurer, sizes, self._label_place(), self._workload(), impossible_cells(self.schema, levels), part)
         fitted, forecast = walk.fitted(public_rows, forecast, self.plan)
         return self._made(measurer, walk, fitted, forecast, levels)
 
@@ -321,9 +319,8 @@ class SyntheticRelease:
 
     def _counting(self, levels: tuple[Levels, ...]) -> Counting:
         label = self._label_place()
-        return Counting(
-            levels, tuple(pairs_within([column.size for column in levels], () if label is None else (label,)))
-        )
+        sizes = [column.size for column in levels]
+        return Counting(levels, tuple(pairs_within(sizes, () if label is None else (label,), self._workload())))
 
     def _open(self, levels: Sequence[Levels]) -> tuple[str, ...]:
         return tuple(column.name for column in levels if self.buy_edges and needs_edges(column, self.edges))
@@ -346,14 +343,16 @@ class SyntheticRelease:
             raise SchemaError(f"{name!r} is not a column of the schema{nearest(name, names)}. Nothing was spent.")
         return names.index(name)
 
-    def _workload(self, sizes: Sequence[int]) -> list[Scope]:
-        scopes = [tuple(sorted(self._place(name) for name in names)) for names in self.workload or ()]
+    def _workload(self) -> list[Scope]:
+        return [tuple(sorted(self._place(name) for name in names)) for names in self.workload or ()]
+
+    def _check_workload(self, sizes: Sequence[int]) -> None:
+        scopes = self._workload()
         for scope in scopes:
-            if len(set(scope)) != 2 or scope not in pairs_within(sizes):
+            if len(set(scope)) != 2 or scope not in pairs_within(sizes, (), scopes):
                 raise SchemaError(
                     f"workload lists pairs of different columns with at most {MOST_CELLS} cells. Nothing was spent."
                 )
-        return scopes
 
 
 def _with_edges(
@@ -362,10 +361,23 @@ def _with_edges(
     fine = [fine_levels(column) for column in levels if column.name in still_open]
     tables = measurer.tables({(at,): share / len(fine) for at in range(len(fine))})
     found = {
-        column.name: with_bought_edges(column, drawn.counts, drawn.deviation)
+        column.name: with_bought_edges(
+            column, drawn.counts, drawn.deviation, _most_bins(column.name, levels, still_open)
+        )
         for column, drawn in zip(fine, tables, strict=True)
     }
     return tuple(found.get(column.name, column) for column in levels)
+
+
+def _most_bins(name: str, levels: Sequence[Levels], still_open: Sequence[str]) -> int:
+    """How many bins may be bought, so that every pair that is counted with even bins is counted with these too."""
+    (own,) = (column for column in levels if column.name == name)
+    most = own.listed + MORE_BINS
+    for other in levels:
+        size = other.size + (MORE_BINS if other.name in still_open else 0)
+        if other is not own and own.size * other.size <= MOST_CELLS:
+            most = min(most, max(own.listed, MOST_CELLS // size - own.absent))
+    return most
 
 
 def _kinds(table: Any, arrow: pa.Table, schema: Schema) -> dict[str, pa.DataType]:
