@@ -46,12 +46,22 @@ from sfumato.release.synthetic.plans import Forecast, RowPlan, best_plan, foreca
 from sfumato.release.synthetic.possible import kept_possible
 from sfumato.release.synthetic.result import INVENTED, Measured, SyntheticTable
 from sfumato.release.synthetic.walk import Walk
+from sfumato.release.synthetic.wishes import (
+    as_whole,
+    check_lists,
+    check_numbers,
+    check_people,
+    check_plan,
+    check_workload,
+)
 from sfumato.release.synthetic.zeros import impossible_cells, refuse_contradictions
 
 __all__ = ["Counting", "FirstLook", "SyntheticRelease"]
 
 #: Of μ², for edges that nobody has given: a little for each column, at most this for all.
 _EDGES_EACH, _EDGES_MOST = 0.02, 0.10
+#: Of noise that drowns everything no more rows are made, whatever number of them it tells: no memory would hold them.
+_MOST_OF_NOISE = 1_000_000
 #: Rows of a table in memory that are coded at a time.
 _BATCH_ROWS = 1 << 18
 
@@ -126,6 +136,10 @@ class SyntheticRelease:
     random_state: int | Elsewhere | None = None
     edges_share: float | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("rows", "rows_per_person", "random_state"):
+            object.__setattr__(self, name, as_whole(getattr(self, name)))
+
     def release(self, table: Any) -> SyntheticTable:
         """Invented rows from `table`, in the same kind of container."""
         self.check()
@@ -173,22 +187,19 @@ class SyntheticRelease:
                 "Synthetic rows are made with Gaussian noise, which needs a δ above 0, such as 1e-6. Nothing was spent."
             )
         _ = self.promise
-        self._check_rows()
+        check_numbers(self.rows, self.rows_per_person, self.edges_share, self.random_state)
+        check_lists(self.workload, self.absent, self.edges)
+        check_people(self.people, self.rows_per_person, self.schema)
         levels = levels_of(self.schema, self.edges, self.absent, kinds)
-        self._label_place()
+        if kinds is not None and self._open(levels) and not self._edges_share(self._open(levels)) > 0:
+            raise PrivacyParameterError(
+                "edges_share=0 leaves nothing to buy edges with: give edges, or buy_edges=False. Nothing was spent."
+            )
+        sizes = [column.size for column in levels]
+        check_plan(self.plan, sizes, self._label_place())
         refuse_contradictions(self.schema, levels)
-        self._check_workload([column.size for column in levels])
+        check_workload(self._workload(), sizes)
         return levels
-
-    def _check_rows(self) -> None:
-        if self.rows is not None and not (isinstance(self.rows, int) and self.rows >= 1):
-            raise PrivacyParameterError("rows must be a whole number of at least 1. Nothing was spent.")
-        if not (isinstance(self.rows_per_person, int) and self.rows_per_person >= 1):
-            raise PrivacyParameterError("rows_per_person must be a whole number of at least 1. Nothing was spent.")
-        if self.rows_per_person > 1 and self.people is None:
-            raise SchemaError("rows_per_person needs people, the column that says whose a row is. Nothing was spent.")
-        if self.people in self.schema.columns:
-            raise SchemaError(f"{self.people} names people: leave it out of the schema. Nothing was spent.")
 
     def expected(self, rows: float, kinds: Mapping[str, pa.DataType] | None = None) -> tuple[Forecast, ...]:
         """What each plan is expected to reach for a table of `rows` rows: before anything is read or spent."""
@@ -198,11 +209,7 @@ class SyntheticRelease:
         found = forecasts(
             [column.size for column in levels], self._label_place(), rows, lambda s: measurer.deviation(s * part)
         )
-        wished = [one for one in found if one.plan.name == self.plan]
-        if self.plan is not None and not wished:
-            known = ", ".join(one.plan.name for one in found)
-            raise PrivacyParameterError(f"There is no plan {self.plan!r} here, only {known}. Nothing was spent.")
-        return tuple(wished) if wished else found
+        return tuple(one for one in found if self.plan in (None, one.plan.name))
 
     def planned_events(self, plan: RowPlan, kinds: Mapping[str, pa.DataType] | None = None) -> dict[str, Event]:
         """What following `plan` costs, part by part, before anything is drawn: nothing of the data is in it."""
@@ -243,6 +250,8 @@ class SyntheticRelease:
     ) -> tuple[pa.Table, dict[str, Any]]:
         seed = self._row_seed()
         rows = self.rows or max(1, round(fitted.total))
+        if self.rows is None and self._hides_rows and not forecast.known:
+            rows = min(rows, _MOST_OF_NOISE)
         made, codes = self._decoded(levels, fitted.rows(rows, np.random.default_rng(seed)), seed)
         notes = _notes(forecast)
         certificate = Certificate.issue(
@@ -290,7 +299,7 @@ class SyntheticRelease:
         """Rows are drawn from what was published: who has that and the seed has the rows."""
         if isinstance(self.random_state, Elsewhere):
             return self.random_state.seed
-        return secrets.randbits(64) if self.random_state is None else self.random_state + 1_000_003
+        return secrets.randbits(64) if self.random_state is None else abs(self.random_state + 1_000_003)
 
     def kept(self, table: Any) -> pa.Table:
         """The declared columns; of several rows of one person those that count."""
@@ -303,9 +312,13 @@ class SyntheticRelease:
         kept, _ = kept_rows(whose, contents, self.rows_per_person)
         return arrow.take(pa.array(kept))
 
+    @property
+    def _hides_rows(self) -> bool:
+        return self.unit.relation != "replace-one" or self.people is not None
+
     def public_rows(self, look: FirstLook) -> int | None:
         """The number of rows, where everybody may know it: one row a unit, and nobody's presence protected."""
-        if self.unit.relation != "replace-one" or self.people is not None:
+        if self._hides_rows:
             return None
         if isinstance(self.random_state, Elsewhere):
             return self.random_state.records
@@ -345,14 +358,6 @@ class SyntheticRelease:
 
     def _workload(self) -> list[Scope]:
         return [tuple(sorted(self._place(name) for name in names)) for names in self.workload or ()]
-
-    def _check_workload(self, sizes: Sequence[int]) -> None:
-        scopes = self._workload()
-        for scope in scopes:
-            if len(set(scope)) != 2 or scope not in pairs_within(sizes, (), scopes):
-                raise SchemaError(
-                    f"workload lists pairs of different columns with at most {MOST_CELLS} cells. Nothing was spent."
-                )
 
 
 def _with_edges(
