@@ -89,3 +89,15 @@ def test_what_is_expected_of_one_column_speaks_of_no_two():
 def test_a_text_is_no_list_of_letters(wish):
     with pytest.raises(SchemaError, match="Nothing was spent"):
         SyntheticRelease(Schema(COLUMNS), 2.0, 1e-6, **wish).check()
+
+
+@pytest.mark.parametrize("never", [True, False])
+def test_what_no_memory_holds_together_is_refused_beforehand(never):
+    """Each pair is small; the model's table over all of them, beside the label, has 4 · 10^8 cells."""
+    levels = [str(level) for level in range(250)]
+    columns = {name: Categories(levels) for name in "abc"} | {"y": Categories(levels[:25])}
+    pairs = [[*pair] for pair in itertools.combinations("abc", 2)]
+    entries = [{name: ["0"] for name in pair} for pair in pairs] if never else []
+    wanted = SyntheticRelease(Schema(columns, impossible=entries), 2.0, 1e-6, "y", workload=None if never else pairs)
+    with pytest.raises(SchemaError, match=r"4e\+08 cells.*Nothing was spent"):
+        wanted.check()

@@ -73,7 +73,7 @@ def with_bought_edges(fine: Levels, counts: Numbers, deviation: float, most: int
 def _edges(fine: Levels, counts: Numbers, wanted: float, deviation: float) -> tuple[float, ...]:
     """Bins between the edges that must be, and between the two ends."""
     edges = np.array(fine.edges)
-    parts = [0, *(at for at in range(1, len(counts)) if edges[at] in fine.forced), len(counts)]
+    parts = [0, *np.flatnonzero(np.isin(edges[1 : len(counts)], fine.forced)) + 1, len(counts)]
     begins = [
         first + at
         for first, beyond in itertools.pairwise(parts)

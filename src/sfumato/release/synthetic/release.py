@@ -195,10 +195,11 @@ class SyntheticRelease:
             raise PrivacyParameterError(
                 "edges_share=0 leaves nothing to buy edges with: give edges, or buy_edges=False. Nothing was spent."
             )
-        sizes = [column.size for column in levels]
-        check_plan(self.plan, sizes, self._label_place())
+        sizes, label = [column.size for column in levels], self._label_place()
+        check_plan(self.plan, sizes, label)
+        never = [tuple(sorted(map(self._place, entry))) for entry in self.schema.impossible]
+        check_workload(self._workload(), sizes, label, never)
         refuse_contradictions(self.schema, levels)
-        check_workload(self._workload(), sizes)
         return levels
 
     def expected(self, rows: float, kinds: Mapping[str, pa.DataType] | None = None) -> tuple[Forecast, ...]:

@@ -16,13 +16,16 @@ from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError, SchemaError
 from sfumato.mechanisms.elsewhere import Elsewhere
 from sfumato.release.synthetic.counts import MOST_CELLS, pairs_within
-from sfumato.release.synthetic.junction_tree import Scope
+from sfumato.release.synthetic.junction_tree import Scope, cells_needed
 from sfumato.release.synthetic.plans import plan_names
+from sfumato.release.synthetic.start import start_scopes
 
 __all__ = ["as_whole", "check_lists", "check_numbers", "check_people", "check_plan", "check_workload"]
 
 #: More rows than anybody makes or has: beyond it memory or floating-point numbers would end after the noise was drawn.
 _MOST_ROWS = 10**9
+#: Cells of the model's tables: half a gigabyte for each pass over them.
+_MOST_TOGETHER = 1 << 26
 
 
 def as_whole(value: Any) -> Any:
@@ -80,10 +83,19 @@ def check_plan(wished: str | None, sizes: Sequence[int], label: int | None) -> N
         raise PrivacyParameterError(f"There is no plan {wished!r} here, only {', '.join(known)}. Nothing was spent.")
 
 
-def check_workload(scopes: Sequence[Scope], sizes: Sequence[int]) -> None:
-    """Refuse what is no pair, or too large a one."""
+def check_workload(
+    scopes: Sequence[Scope], sizes: Sequence[int], label: int | None, combinations: Sequence[Scope]
+) -> None:
+    """Refuse what is no pair, or too large a one; and what no memory holds together, with what cannot come together."""
     for scope in scopes:
         if len(set(scope)) != 2 or scope not in pairs_within(sizes, (), scopes):
             raise SchemaError(
                 f"workload lists pairs of different columns with at most {MOST_CELLS} cells. Nothing was spent."
             )
+    first = start_scopes(len(sizes), label, pairs_within(sizes, () if label is None else (label,), scopes))
+    needed = cells_needed(sizes, [*first, *scopes, *combinations])
+    if (scopes or combinations) and needed > _MOST_TOGETHER:
+        raise SchemaError(
+            f"To keep the pairs of workload and the impossible combinations together takes a table of {needed:.1g} "
+            f"cells, and at most {_MOST_TOGETHER:.1g} are held: name fewer, or fewer levels. Nothing was spent."
+        )
