@@ -312,3 +312,13 @@ def test_whole_numbers_are_invented_where_somebody_states_them(tmp_path, rows_pe
         assert invented(data).dtype == "float64"
     assert invented(stated, null=40.5).dtype == "float64"  # the place of an absent cell lies between two numbers
     assert invented(stated, null=40).dtype == "int64"
+
+
+def test_whole_numbers_beyond_those_that_a_decimal_holds_come_out_rounded(tmp_path):
+    """No type that a file states makes an act fail that is reserved already."""
+    text = study("synthetic([age(P), ill(P)])").replace("range(age(P), 0, 110)", "range(age(P), 0, 9007199254740994)")
+    frame = patients(300).astype({"age": "int64"})
+    table = pa.Table.from_pandas(frame.assign(age=frame["age"] + 2**52), preserve_index=False)
+    table = table.replace_schema_metadata(None)
+    made = run_plan(planned(text, 300), {"patients": table}, None, out=tmp_path / "out")["rows"].to_pandas()
+    assert len(made) == 300

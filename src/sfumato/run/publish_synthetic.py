@@ -31,6 +31,7 @@ from sfumato.plan.strategy import Prediction
 from sfumato.plan.wanted import Wanted
 from sfumato.questions.kinds.synthetic import SyntheticKind
 from sfumato.release.synthetic import SyntheticRelease
+from sfumato.release.synthetic.levels import LARGEST_WHOLE
 from sfumato.release.synthetic.page import marginals_page
 from sfumato.release.synthetic.plans import Forecast
 from sfumato.release.synthetic.result import INVENTED, SyntheticTable, measured_table
@@ -119,8 +120,7 @@ class SyntheticPublisher(Publisher):
         release = dataclasses.replace(self._settled(act), random_state=random_state)
         schema, rows = release.schema, act.parameters["rows"]
         held = _with_days(table.select(list(schema.columns)), schema)
-        if isinstance(random_state, Elsewhere):
-            held = _as_agreed(held, schema)
+        held = _as_agreed(held, schema, everywhere=isinstance(random_state, Elsewhere))
         if rows > 1:
             held = held.append_column(PEOPLE, pa.array([str(one) for one in identifiers]))
         made = release.release(held)
@@ -152,11 +152,16 @@ def _with_days(table: pa.Table, schema: Schema) -> pa.Table:
     return table
 
 
-def _as_agreed(table: pa.Table, schema: Schema) -> pa.Table:
-    """Over centres what is asked follows from the schema alone: the type of one centre's file is nobody else's."""
+def _as_agreed(table: pa.Table, schema: Schema, *, everywhere: bool) -> pa.Table:
+    """Over centres what is asked follows from the schema alone: the type of one centre's file is nobody else's.
+
+    Numbers beyond 2^53 are decimal ones, rounded as everywhere in a study: of whole ones each must be exact.
+    """
     for at, (name, domain) in enumerate(schema.columns.items()):
-        if isinstance(domain, Interval) and not domain.calendar:
-            table = table.set_column(at, name, table[name].cast(pa.float64()))
+        if not isinstance(domain, Interval) or domain.calendar:
+            continue
+        if everywhere or max(-domain.low, domain.high) >= LARGEST_WHOLE:
+            table = table.set_column(at, name, table[name].cast(pa.float64(), safe=False))
     return table
 
 

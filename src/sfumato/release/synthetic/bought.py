@@ -8,6 +8,7 @@ Not here: the noise (release/synthetic/measure.py). What follows from noisy coun
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -17,13 +18,15 @@ from sfumato.core.domain import Interval
 from sfumato.release.synthetic.inside import Inside
 from sfumato.release.synthetic.levels import DEFAULT_BINS, Levels
 
-__all__ = ["fine_levels", "with_bought_edges"]
+__all__ = ["MORE_BINS", "fine_levels", "with_bought_edges"]
 
 Numbers = NDArray[np.float64]
 #: Fine cells: this many equal ones, and steps of √2 towards zero.
 _EVEN, _STEPS = 64, 40
 #: A bin should hold this many times the standard error of its own count.
 _WORTH = 3.0
+#: More bins than a column has that is cut evenly: around values that stand out.
+MORE_BINS = 24
 
 
 def fine_levels(column: Levels) -> Levels:
@@ -37,8 +40,11 @@ def fine_levels(column: Levels) -> Levels:
     if column.whole:
         whole = np.arange(np.ceil(low), np.floor(high) + 1) if column.domain.width <= 8 * _EVEN else np.rint(inner)
         inner = np.unique(whole)
+    inner = np.append(inner, column.forced)
     inner = np.unique(inner[(inner > low) & (inner < high)])
-    points = [] if column.whole else [low, high, *([zero] if low < zero < high else [])]
+    points = [low, high, *([zero] if low < zero < high else [])]
+    if column.whole:
+        points = [edge for edge in column.forced if edge == high]
     edges = np.sort(np.concatenate([[low, high], inner, points]))
     return dataclasses.replace(column, edges=tuple(_at_most_twice(edges).tolist()), inside=None)
 
@@ -48,32 +54,53 @@ def _at_most_twice(edges: Numbers) -> Numbers:
     return np.repeat(values, np.minimum(times, 2))
 
 
-def with_bought_edges(fine: Levels, counts: Numbers, deviation: float) -> Levels:
-    """Bins of about equal weight, fewer where the noise would drown them; numbers lie in them as the counts say."""
+def with_bought_edges(fine: Levels, counts: Numbers, deviation: float, most: int) -> Levels:
+    """At most `most` bins of about equal weight, fewer where the noise would drown them; numbers lie in them as the
+    counts say."""
     listed = counts[: fine.listed]
-    held = np.maximum(listed, 0.0)
     total = max(float(listed.sum()), 1.0)
     # The count of one of b bins has the error σ√(cells/b): b is as large as keeps total/b above _WORTH of these.
     bins = int(np.clip((total / (_WORTH * deviation * math.sqrt(fine.listed))) ** 2, 4, DEFAULT_BINS))
-    edges = _cut(np.array(fine.edges), held, max(total / bins, 4 * deviation))
+    wanted = max(total / bins, 4 * deviation)
+    edges = _edges(fine, listed, wanted, deviation)
+    while len(edges) - 1 > max(most, len(fine.forced) + 2):
+        wanted *= 1.25
+        edges = _edges(fine, listed, wanted, deviation)
     made = dataclasses.replace(fine, edges=edges)
     return dataclasses.replace(made, inside=Inside.stepwise(fine.ends(), _quieter(fine, made, listed, deviation)))
 
 
-def _cut(edges: Numbers, held: Numbers, wanted: float) -> tuple[float, ...]:
-    """A new bin wherever enough is gathered, and around a cell that is enough alone."""
-    found, gathered = [float(edges[0])], 0.0
-    for at, weight in enumerate(held):
-        if weight >= wanted and gathered > 0 and edges[at] > found[-1]:
-            found.append(float(edges[at]))
-            gathered = 0.0
+def _edges(fine: Levels, counts: Numbers, wanted: float, deviation: float) -> tuple[float, ...]:
+    """Bins between the edges that must be, and between the two ends."""
+    edges = np.array(fine.edges)
+    parts = [0, *np.flatnonzero(np.isin(edges[1 : len(counts)], fine.forced)) + 1, len(counts)]
+    begins = [
+        first + at
+        for first, beyond in itertools.pairwise(parts)
+        for at in _cut(edges[first:beyond], counts[first:beyond], wanted, deviation)
+    ]
+    return (*edges[begins].tolist(), float(edges[-1]))
+
+
+def _cut(begins: Numbers, counts: Numbers, wanted: float, deviation: float) -> list[int]:
+    """The first cells of bins: a new one wherever enough is gathered, and around a cell that is enough alone.
+
+    Counts stand as they are, those below zero too, against the noise of all that are gathered: else the noise of empty
+    cells would add up to a bin of nothing.
+    """
+    found, gathered, cells = [0], 0.0, 0
+    for at, weight in enumerate(counts):
+        if cells and weight >= wanted and begins[at] > begins[found[-1]]:
+            found.append(at)
+            gathered, cells = 0.0, 0
         gathered += weight
-        if gathered >= wanted and at + 1 < len(held):
-            found.append(float(edges[at + 1]))
-            gathered = 0.0
-    if gathered < wanted / 4 and len(found) > 2:
+        cells += 1
+        if gathered >= max(wanted, 4 * deviation * math.sqrt(cells)) and at + 1 < len(counts):
+            found.append(at + 1)
+            gathered, cells = 0.0, 0
+    if gathered < max(wanted, 4 * deviation * math.sqrt(max(cells, 1))) / 4 and len(found) > 2:
         found.pop()
-    return (*found, float(edges[-1]))
+    return found
 
 
 def _quieter(fine: Levels, made: Levels, counts: Numbers, deviation: float) -> Numbers:

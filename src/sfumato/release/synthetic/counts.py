@@ -28,10 +28,13 @@ _MOST_IN_ALL = 1 << 24
 _BATCH = 1 << 18
 
 
-def pairs_within(sizes: Sequence[int], first: Collection[int] = ()) -> list[Scope]:
-    """The pairs of columns that are counted: none too large, those with a column of `first` before others."""
+def pairs_within(sizes: Sequence[int], first: Collection[int] = (), wanted: Collection[Scope] = ()) -> list[Scope]:
+    """The pairs of columns that are counted: none too large, the wanted ones and then those with a column of `first`
+    before others."""
     pairs = [pair for pair in itertools.combinations(range(len(sizes)), 2) if _cells(sizes, pair) <= MOST_CELLS]
-    ordered = sorted(pairs, key=lambda pair: (not set(pair) & set(first), _cells(sizes, pair), pair))
+    ordered = sorted(
+        pairs, key=lambda pair: (pair not in wanted, not set(pair) & set(first), _cells(sizes, pair), pair)
+    )
     totals = itertools.accumulate(_cells(sizes, pair) for pair in ordered)
     return sorted(pair for pair, total in zip(ordered, totals, strict=True) if total <= _MOST_IN_ALL)
 

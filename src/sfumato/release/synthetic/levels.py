@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from sfumato.core.tables import nearest, plain_type
 from sfumato.errors import SchemaError
 from sfumato.release.synthetic.inside import Inside
 
-__all__ = ["DEFAULT_BINS", "MOST_LEVELS", "Levels", "levels_of", "needs_edges"]
+__all__ = ["DEFAULT_BINS", "LARGEST_WHOLE", "MOST_LEVELS", "Levels", "levels_of", "needs_edges"]
 
 #: Into how many parts an interval is cut when no edges are given.
 DEFAULT_BINS = 16
@@ -37,6 +38,8 @@ DEFAULT_BINS = 16
 _WHOLE_LEVELS = 24
 #: Tables of counts grow with the product of levels; beyond this a column needs a coarser public list.
 MOST_LEVELS = 4096
+#: From here on floating-point numbers leave whole ones out.
+LARGEST_WHOLE = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,8 @@ class Levels:
     kind: pa.DataType = field(default_factory=pa.float64)
     #: Where numbers lie inside their bins; None before anything is known of it: evenly.
     inside: Inside | None = None
+    #: Ranges that the schema rules out beside something else.
+    ranges: tuple[tuple[float, float], ...] = ()
 
     @cached_property
     def listed(self) -> int:
@@ -81,11 +86,15 @@ class Levels:
         if isinstance(self.domain, Categories):
             listed = tuple(str(value) for value in self.domain.values)
         elif self.whole:
-            pairs = itertools.pairwise(self.ends().tolist())
-            listed = tuple(_between(first, last - 1, self.calendar) for first, last in pairs)
+            listed = tuple(self._whole_name(at, *pair) for at, pair in enumerate(itertools.pairwise(self.ends())))
         else:
             listed = tuple(_between(low, high) for low, high in itertools.pairwise(self.edges))
         return (*listed, "missing") if self.absent else listed
+
+    def _whole_name(self, at: int, first: float, beyond: float) -> str:
+        if beyond <= first:  # no whole number lies there
+            return _between(*self.edges[at : at + 2])
+        return _between(first, beyond - 1, self.calendar)
 
     def codes(self, column: pa.ChunkedArray) -> NDArray[np.int32]:
         """The level of each value; what is outside, missing or unlisted goes where the schema says."""
@@ -131,23 +140,69 @@ class Levels:
         if isinstance(self.domain, Categories):
             values = pa.array(list(self.domain.values)).take(pa.array(held))
             return _as_kind(_masked(values, absent), self.kind)
-        numbers = pa.array(self._numbers(held, generator), mask=absent)
-        return calendar_values(numbers, self.calendar, self.kind) if self.calendar else _as_kind(numbers, self.kind)
+        places = self.ends()
+        return self.written(self.drawn(places[held], places[held + 1], generator), absent)
+
+    def written(self, numbers: NDArray[np.float64], absent: NDArray[np.bool_] | None = None) -> pa.Array:
+        """Numbers in the type of the column."""
+        held = pa.array(numbers, mask=absent)
+        return calendar_values(held, self.calendar, self.kind) if self.calendar else _as_kind(held, self.kind)
 
     def ends(self) -> NDArray[np.float64]:
-        """The edges; of whole numbers those of [v, v + 1), so that a number drawn between them is rounded down."""
-        edges = np.array(self.edges)
-        return np.append(np.ceil(edges[:-1]), np.floor(edges[-1]) + 1) if self.whole else edges
+        """The edges; of whole numbers those of [v, v + 1), so that a number drawn between them is rounded down.
 
-    def _numbers(self, codes: NDArray[np.int32], generator: np.random.Generator) -> NDArray[np.float64]:
-        places = self.ends()
-        inside = self.inside or Inside.smooth(places, np.ones(self.listed))
-        numbers = inside.draw(places[codes], places[codes + 1], generator)
+        >>> Levels("dose", Interval(0, 10), edges=(0.0, 5.0, 5.0, 10.0), kind=pa.int64()).ends().tolist()
+        [0.0, 5.0, 6.0, 11.0]
+        """
+        edges = np.array(self.edges)
+        if not self.whole:
+            return edges
+        # Of an edge that stands twice the second one ends the bin for that value alone.
+        ends = np.where(np.append(False, edges[1:] == edges[:-1]), np.floor(edges) + 1, np.ceil(edges))
+        ends[-1] = np.floor(edges[-1]) + 1
+        return ends
+
+    def spans(self) -> NDArray[np.float64]:
+        """Ends of the bins as they are told apart, each from its first value to before the next one's.
+
+        >>> Levels("dose", Interval(0, 10), edges=(0.0, 5.0, 5.0, 10.0)).spans().tolist()
+        [0.0, 5.0, 5.000000000000001, 10.000000000000002]
+        """
+        if self.whole:
+            return self.ends()
+        edges = np.array(self.edges)
+        beyond = np.append(False, edges[1:] == edges[:-1])
+        beyond[-1] = True
+        return np.where(beyond, np.nextafter(edges, np.inf), edges)
+
+    def span(self, low: float, high: float) -> tuple[float, float]:
+        """The numbers from `low` to `high`, both included, from the first one to before the next."""
+        if self.whole:
+            return math.ceil(low), math.floor(high) + 1.0
+        return low, math.nextafter(high, math.inf)
+
+    @property
+    def forced(self) -> tuple[float, ...]:
+        """Where the column is cut if nobody says where: what is ruled out beside something has bins of its own."""
+        domain = self.domain
+        if not isinstance(domain, Interval):
+            return ()
+        if not self.whole:
+            return tuple(sorted({end for pair in self.ranges for end in pair if domain.low < end < domain.high}))
+        ends = {end for pair in self.ranges for end in self.span(*pair)}
+        return tuple(sorted(end for end in ends if math.ceil(domain.low) < end <= math.floor(domain.high)))
+
+    def drawn(
+        self, low: NDArray[np.float64], high: NDArray[np.float64], generator: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """A number in each [low, high) as they lie in the column; whole ones are rounded down."""
+        inside = self.inside or Inside.smooth(self.ends(), np.ones(self.listed))
+        numbers = inside.draw(low, high, generator)
         if not self.whole:
             return np.clip(numbers, self.edges[0], self.edges[-1])
         kept = np.iinfo(self.kind.to_pandas_dtype() if pa.types.is_integer(self.kind) else np.int64)
         low, high = max(np.ceil(self.edges[0]), float(kept.min)), min(np.floor(self.edges[-1]), float(kept.max))
-        return np.clip(np.floor(numbers), low, max(low, np.nextafter(high, low) if high >= 2.0**63 else high))
+        return np.clip(np.floor(numbers), low, max(low, high))
 
 
 def _between(low: float, high: float, calendar: str = "") -> str:
@@ -183,10 +238,23 @@ def levels_of(
         if given not in schema.columns:
             raise SchemaError(f"The schema has no column {given!r}{nearest(given, schema.columns)}. Nothing was spent.")
     held = {name: plain_type(kind) for name, kind in (kinds or {}).items()}
-    return tuple(
-        _checked(_levels(name, domain, edges.get(name), name in absent, held.get(name) or _own_kind(domain)))
+    columns = (
+        Levels(
+            name,
+            domain,
+            absent=name in absent,
+            kind=held.get(name) or _own_kind(domain),
+            ranges=_ranges(schema, name),
+        )
         for name, domain in schema.columns.items()
     )
+    return tuple(_checked(_cut(column, edges.get(column.name))) for column in columns)
+
+
+def _ranges(schema: Schema, name: str) -> tuple[tuple[float, float], ...]:
+    if not isinstance(schema.columns[name], Interval):
+        return ()
+    return tuple((entry[name][0], entry[name][1]) for entry in schema.impossible if name in entry)
 
 
 def _own_kind(domain: Domain) -> pa.DataType:
@@ -201,14 +269,15 @@ def needs_edges(column: Levels, given: Collection[str]) -> bool:
     return not (column.whole and column.domain.width < _WHOLE_LEVELS)
 
 
-def _levels(name: str, domain: Domain, given: Sequence[Any] | None, absent: bool, kind: pa.DataType) -> Levels:
+def _cut(column: Levels, given: Sequence[Any] | None) -> Levels:
+    """The column with its edges: those given, those of its domain, or such as follow from its ends."""
+    name, domain = column.name, column.domain
     if not isinstance(domain, Interval):
         if given is not None:
             raise SchemaError(f"{name} has listed categories, not edges. Nothing was spent.")
-        return Levels(name, domain, (), absent, kind)
+        return column
     if given is None and domain.edges is None:
-        whole = pa.types.is_integer(kind) or bool(domain.calendar)
-        return Levels(name, domain, _default_edges(domain, whole), absent, kind)
+        return dataclasses.replace(column, edges=_default_edges(domain, column.whole, column.forced))
     try:
         listed = Interval(domain.low, domain.high, edges=_numbers(given, domain)) if given is not None else domain
     except SchemaError:
@@ -217,7 +286,7 @@ def _levels(name: str, domain: Domain, given: Sequence[Any] | None, absent: bool
             f"The edges of {name} must rise from {low} to {high}, the ends of its interval. Nothing was spent."
         ) from None
     assert listed.edges is not None
-    return Levels(name, domain, listed.edges, absent, kind)
+    return dataclasses.replace(column, edges=listed.edges)
 
 
 def _numbers(given: Sequence[Any], domain: Interval) -> tuple[Any, ...]:
@@ -225,11 +294,13 @@ def _numbers(given: Sequence[Any], domain: Interval) -> tuple[Any, ...]:
     return tuple(calendar_cell(edge, domain.calendar) if domain.calendar else edge for edge in given)
 
 
-def _default_edges(domain: Interval, whole: bool) -> tuple[float, ...]:
+def _default_edges(domain: Interval, whole: bool, forced: Sequence[float]) -> tuple[float, ...]:
     if whole and domain.width < _WHOLE_LEVELS and np.floor(domain.high) > np.ceil(domain.low):
         inner = np.arange(np.ceil(domain.low) + 1, np.floor(domain.high) + 1)
         return (domain.low, *inner.tolist(), domain.high)  # the last one may be a bin for `high` alone
-    return tuple(float(edge) for edge in np.linspace(domain.low, domain.high, DEFAULT_BINS + 1))
+    edges = {float(edge) for edge in np.linspace(domain.low, domain.high, DEFAULT_BINS + 1)}
+    # A cut at the end itself is a bin for that number alone.
+    return tuple(sorted([*edges.union(forced), *(edge for edge in forced if edge == domain.high)]))
 
 
 def _checked(levels: Levels) -> Levels:
@@ -237,5 +308,12 @@ def _checked(levels: Levels) -> Levels:
         raise SchemaError(
             f"{levels.name} has {levels.size} levels, and a table of counts over them would be noise: list at most "
             f"{MOST_LEVELS}, the others as one called other. Nothing was spent."
+        )
+    domain = levels.domain
+    if isinstance(domain, Interval) and levels.whole and max(-domain.low, domain.high) >= LARGEST_WHOLE:
+        raise SchemaError(
+            f"{levels.name} holds whole numbers beyond 2^53, which cannot be told from their neighbours: subtract a "
+            "public number from all of them, count in larger units, or make decimal numbers of them (float64), which "
+            "are rounded. Nothing was spent."
         )
     return levels

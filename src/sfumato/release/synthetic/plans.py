@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sfumato.release.synthetic.counts import pairs_within
 from sfumato.release.synthetic.selection import PairChoice
 
-__all__ = ["FIRST", "Forecast", "RowPlan", "RowRound", "best_plan", "forecasts", "typical_share"]
+__all__ = ["FIRST", "Forecast", "RowPlan", "RowRound", "best_plan", "forecasts", "plan_names", "typical_share"]
 
 Deviation = Callable[[float], float]
 Numbers = NDArray[np.float64]
@@ -68,17 +68,20 @@ class RowPlan:
 class Forecast:
     """Expected mean total variation of the one- and two-way tables of a plan's rows; about, not at most.
 
-    `known` is false where noise outweighs the counts: then nothing can be said.
+    `known` is false where noise outweighs the counts: then nothing can be said. One column `alone` has no pairs.
     """
 
     plan: RowPlan
     one_way: float
     two_way: float
     known: bool
+    alone: bool = False
 
     def __str__(self) -> str:
         if not self.known:
             return "the noise outweighs the counts: error unknown, up to 1"
+        if self.alone:
+            return f"total variation about {self.one_way:.3f}"
         return f"total variation about {self.one_way:.3f} for one column, about {self.two_way:.3f} for two"
 
 
@@ -108,23 +111,29 @@ def forecasts(
     for plan in _plans(len(others), len(sizes), typical, bool(candidates)):
         root = math.sqrt(plan.first)
         one = [_variation(spread[at], error / root * beside, rows) for at, error in zip(others, first, strict=True)]
-        found.append(_forecast(plan, float(np.mean(one)), typical, drowned))
+        found.append(_forecast(plan, float(np.mean(one)), typical, drowned, alone=len(sizes) == 1))
     return tuple(found)
+
+
+def plan_names(sizes: Sequence[int], label: int | None) -> list[str]:
+    """The plans that can be followed."""
+    candidates = any(label not in pair for pair in pairs_within(sizes))
+    return [plan.name for plan in _plans(len(_others(len(sizes), label)), len(sizes), 0.0, candidates)]
 
 
 def _others(columns: int, label: int | None) -> list[int]:
     return [column for column in range(columns) if column != label]
 
 
-def _forecast(plan: RowPlan, one: float, typical: float, drowned: Sequence[bool]) -> Forecast:
-    two = min(1.0, _MISSED[plan.name] + _NOISE[plan.name] * typical)
+def _forecast(plan: RowPlan, one: float, typical: float, drowned: Sequence[bool], *, alone: bool) -> Forecast:
+    two = one if alone else min(1.0, _MISSED[plan.name] + _NOISE[plan.name] * typical)
     lost = one > 0.2 or (plan.name != "pairs" and np.mean(drowned) > 0.5)
-    return Forecast(plan, one, two, not lost)
+    return Forecast(plan, one, two, not lost, alone)
 
 
 def best_plan(found: Sequence[Forecast], wished: str | None = None) -> Forecast:
     """The wished one, or that of least expected two-way error."""
-    left = [one for one in found if wished in (None, one.plan.name)] or found
+    left = [one for one in found if wished in (None, one.plan.name)]
     return min(left, key=lambda one: one.two_way)
 
 

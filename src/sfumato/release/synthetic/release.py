@@ -21,6 +21,7 @@ from typing import Any, Self, final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.calendar_columns import calendar_kind
@@ -36,23 +37,35 @@ from sfumato.core.schema import Schema
 from sfumato.core.tables import as_arrow, like, nearest, plain_type, told_by_cells, untyped_cells
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
 from sfumato.mechanisms.elsewhere import Elsewhere
-from sfumato.release.synthetic.bought import fine_levels, with_bought_edges
+from sfumato.release.synthetic.bought import MORE_BINS, fine_levels, with_bought_edges
 from sfumato.release.synthetic.counts import MOST_CELLS, PairCounts, pairs_within
 from sfumato.release.synthetic.junction_tree import Fitted, Scope
 from sfumato.release.synthetic.levels import Levels, levels_of, needs_edges
 from sfumato.release.synthetic.measure import Measurer
 from sfumato.release.synthetic.plans import Forecast, RowPlan, best_plan, forecasts
+from sfumato.release.synthetic.possible import kept_possible
 from sfumato.release.synthetic.result import INVENTED, Measured, SyntheticTable
 from sfumato.release.synthetic.walk import Walk
+from sfumato.release.synthetic.wishes import (
+    as_whole,
+    check_lists,
+    check_numbers,
+    check_people,
+    check_plan,
+    check_workload,
+)
 from sfumato.release.synthetic.zeros import impossible_cells, refuse_contradictions
 
 __all__ = ["Counting", "FirstLook", "SyntheticRelease"]
 
 #: Of μ², for edges that nobody has given: a little for each column, at most this for all.
 _EDGES_EACH, _EDGES_MOST = 0.02, 0.10
+#: Of noise that drowns everything no more rows are made, whatever number of them it tells: no memory would hold them.
+_MOST_OF_NOISE = 1_000_000
 #: Rows of a table in memory that are coded at a time.
 _BATCH_ROWS = 1 << 18
 
+Codes = NDArray[np.int32]
 #: Applies a counting function to every part of a table and adds up what it gives: here, over a file, on workers.
 Gather = Callable[["Counting"], PairCounts]
 
@@ -123,6 +136,10 @@ class SyntheticRelease:
     random_state: int | Elsewhere | None = None
     edges_share: float | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("rows", "rows_per_person", "random_state"):
+            object.__setattr__(self, name, as_whole(getattr(self, name)))
+
     def release(self, table: Any) -> SyntheticTable:
         """Invented rows from `table`, in the same kind of container."""
         self.check()
@@ -170,22 +187,20 @@ class SyntheticRelease:
                 "Synthetic rows are made with Gaussian noise, which needs a δ above 0, such as 1e-6. Nothing was spent."
             )
         _ = self.promise
-        self._check_rows()
+        check_numbers(self.rows, self.rows_per_person, self.edges_share, self.random_state)
+        check_lists(self.workload, self.absent, self.edges)
+        check_people(self.people, self.rows_per_person, self.schema)
         levels = levels_of(self.schema, self.edges, self.absent, kinds)
-        self._label_place()
+        if kinds is not None and self._open(levels) and not self._edges_share(self._open(levels)) > 0:
+            raise PrivacyParameterError(
+                "edges_share=0 leaves nothing to buy edges with: give edges, or buy_edges=False. Nothing was spent."
+            )
+        sizes, label = [column.size for column in levels], self._label_place()
+        check_plan(self.plan, sizes, label)
+        never = [tuple(sorted(map(self._place, entry))) for entry in self.schema.impossible]
+        check_workload(self._workload(), sizes, label, never)
         refuse_contradictions(self.schema, levels)
-        self._workload([column.size for column in levels])
         return levels
-
-    def _check_rows(self) -> None:
-        if self.rows is not None and not (isinstance(self.rows, int) and self.rows >= 1):
-            raise PrivacyParameterError("rows must be a whole number of at least 1. Nothing was spent.")
-        if not (isinstance(self.rows_per_person, int) and self.rows_per_person >= 1):
-            raise PrivacyParameterError("rows_per_person must be a whole number of at least 1. Nothing was spent.")
-        if self.rows_per_person > 1 and self.people is None:
-            raise SchemaError("rows_per_person needs people, the column that says whose a row is. Nothing was spent.")
-        if self.people in self.schema.columns:
-            raise SchemaError(f"{self.people} names people: leave it out of the schema. Nothing was spent.")
 
     def expected(self, rows: float, kinds: Mapping[str, pa.DataType] | None = None) -> tuple[Forecast, ...]:
         """What each plan is expected to reach for a table of `rows` rows: before anything is read or spent."""
@@ -195,11 +210,7 @@ class SyntheticRelease:
         found = forecasts(
             [column.size for column in levels], self._label_place(), rows, lambda s: measurer.deviation(s * part)
         )
-        wished = [one for one in found if one.plan.name == self.plan]
-        if self.plan is not None and not wished:
-            known = ", ".join(one.plan.name for one in found)
-            raise PrivacyParameterError(f"There is no plan {self.plan!r} here, only {known}. Nothing was spent.")
-        return tuple(wished) if wished else found
+        return tuple(one for one in found if self.plan in (None, one.plan.name))
 
     def planned_events(self, plan: RowPlan, kinds: Mapping[str, pa.DataType] | None = None) -> dict[str, Event]:
         """What following `plan` costs, part by part, before anything is drawn: nothing of the data is in it."""
@@ -231,9 +242,7 @@ class SyntheticRelease:
         if public_rows is not None:
             known = forecasts(sizes, self._label_place(), public_rows, lambda share: measurer.deviation(share * part))
             forecast = best_plan(known, self.plan)
-        walk = Walk(
-            measurer, sizes, self._label_place(), self._workload(sizes), impossible_cells(self.schema, levels), part
-        )
+        walk = Walk(measurer, sizes, self._label_place(), self._workload(), impossible_cells(self.schema, levels), part)
         fitted, forecast = walk.fitted(public_rows, forecast, self.plan)
         return self._made(measurer, walk, fitted, forecast, levels)
 
@@ -242,8 +251,9 @@ class SyntheticRelease:
     ) -> tuple[pa.Table, dict[str, Any]]:
         seed = self._row_seed()
         rows = self.rows or max(1, round(fitted.total))
-        codes = fitted.rows(rows, np.random.default_rng(seed))
-        made = _decoded(levels, codes, seed)
+        if self.rows is None and self._hides_rows and not forecast.known:
+            rows = min(rows, _MOST_OF_NOISE)
+        made, codes = self._decoded(levels, fitted.rows(rows, np.random.default_rng(seed)), seed)
         notes = _notes(forecast)
         certificate = Certificate.issue(
             subject=f"synthetic rows of {len(levels)} columns",
@@ -276,11 +286,21 @@ class SyntheticRelease:
         }
         return made, facts
 
+    def _decoded(self, levels: Sequence[Levels], codes: Codes, seed: int) -> tuple[pa.Table, Codes]:
+        """Rows in another order, with a value for each level; and their levels."""
+        generator = np.random.default_rng([seed, 1])
+        order = generator.permutation(len(codes))
+        counts = [np.bincount(codes[:, at], minlength=column.size).astype(float) for at, column in enumerate(levels)]
+        shaped = [column.shaped(held) for column, held in zip(levels, counts, strict=True)]
+        codes = codes[order]
+        made = {column.name: column.values(codes[:, at], generator) for at, column in enumerate(shaped)}
+        return kept_possible(pa.table(made), codes, self.schema, shaped, generator)
+
     def _row_seed(self) -> int:
         """Rows are drawn from what was published: who has that and the seed has the rows."""
         if isinstance(self.random_state, Elsewhere):
             return self.random_state.seed
-        return secrets.randbits(64) if self.random_state is None else self.random_state + 1_000_003
+        return secrets.randbits(64) if self.random_state is None else abs(self.random_state + 1_000_003)
 
     def kept(self, table: Any) -> pa.Table:
         """The declared columns; of several rows of one person those that count."""
@@ -293,9 +313,13 @@ class SyntheticRelease:
         kept, _ = kept_rows(whose, contents, self.rows_per_person)
         return arrow.take(pa.array(kept))
 
+    @property
+    def _hides_rows(self) -> bool:
+        return self.unit.relation != "replace-one" or self.people is not None
+
     def public_rows(self, look: FirstLook) -> int | None:
         """The number of rows, where everybody may know it: one row a unit, and nobody's presence protected."""
-        if self.unit.relation != "replace-one" or self.people is not None:
+        if self._hides_rows:
             return None
         if isinstance(self.random_state, Elsewhere):
             return self.random_state.records
@@ -309,9 +333,8 @@ class SyntheticRelease:
 
     def _counting(self, levels: tuple[Levels, ...]) -> Counting:
         label = self._label_place()
-        return Counting(
-            levels, tuple(pairs_within([column.size for column in levels], () if label is None else (label,)))
-        )
+        sizes = [column.size for column in levels]
+        return Counting(levels, tuple(pairs_within(sizes, () if label is None else (label,), self._workload())))
 
     def _open(self, levels: Sequence[Levels]) -> tuple[str, ...]:
         return tuple(column.name for column in levels if self.buy_edges and needs_edges(column, self.edges))
@@ -334,14 +357,8 @@ class SyntheticRelease:
             raise SchemaError(f"{name!r} is not a column of the schema{nearest(name, names)}. Nothing was spent.")
         return names.index(name)
 
-    def _workload(self, sizes: Sequence[int]) -> list[Scope]:
-        scopes = [tuple(sorted(self._place(name) for name in names)) for names in self.workload or ()]
-        for scope in scopes:
-            if len(set(scope)) != 2 or scope not in pairs_within(sizes):
-                raise SchemaError(
-                    f"workload lists pairs of different columns with at most {MOST_CELLS} cells. Nothing was spent."
-                )
-        return scopes
+    def _workload(self) -> list[Scope]:
+        return [tuple(sorted(self._place(name) for name in names)) for names in self.workload or ()]
 
 
 def _with_edges(
@@ -350,10 +367,23 @@ def _with_edges(
     fine = [fine_levels(column) for column in levels if column.name in still_open]
     tables = measurer.tables({(at,): share / len(fine) for at in range(len(fine))})
     found = {
-        column.name: with_bought_edges(column, drawn.counts, drawn.deviation)
+        column.name: with_bought_edges(
+            column, drawn.counts, drawn.deviation, _most_bins(column.name, levels, still_open)
+        )
         for column, drawn in zip(fine, tables, strict=True)
     }
     return tuple(found.get(column.name, column) for column in levels)
+
+
+def _most_bins(name: str, levels: Sequence[Levels], still_open: Sequence[str]) -> int:
+    """How many bins may be bought, so that every pair that is counted with even bins is counted with these too."""
+    (own,) = (column for column in levels if column.name == name)
+    most = own.listed + MORE_BINS
+    for other in levels:
+        size = other.size + (MORE_BINS if other.name in still_open else 0)
+        if other is not own and own.size * other.size <= MOST_CELLS:
+            most = min(most, max(own.listed, MOST_CELLS // size - own.absent))
+    return most
 
 
 def _kinds(table: Any, arrow: pa.Table, schema: Schema) -> dict[str, pa.DataType]:
@@ -416,16 +446,6 @@ def _people(table: Any, people: str) -> list[str | None]:
         raise SchemaError(f"The table has no column {people!r} that says whose a row is. Nothing was spent.")
     listed = column.to_pylist() if isinstance(column, pa.ChunkedArray | pa.Array) else list(column)
     return [name_of(one) for one in listed]
-
-
-def _decoded(levels: Sequence[Levels], codes: np.ndarray, seed: int) -> pa.Table:
-    generator = np.random.default_rng([seed, 1])
-    order = generator.permutation(len(codes))
-    columns = {}
-    for at, column in enumerate(levels):
-        shaped = column.shaped(np.bincount(codes[:, at], minlength=column.size).astype(float))
-        columns[column.name] = shaped.values(codes[order, at], generator)
-    return pa.table(columns)
 
 
 def _notes(forecast: Forecast) -> tuple[str, ...]:

@@ -46,15 +46,15 @@ class Walk:
         """Follow the plan that was forecast; without one the wished one, or the best by what the first tables say."""
         self.measurer.stage = "first"
         scopes = start_scopes(len(self.sizes), self.label, self.measurer.exact.tables)
-        self._measure(scopes, forecast.plan.first if forecast else FIRST)
+        self._measure(self._with_wanted(scopes, forecast), forecast.plan.first if forecast else FIRST)
         total = public_rows if public_rows is not None else noisy_total(self.measured)
-        start = StartModel.of(self.measured, self.label, float(total))
+        start = self._start(scopes, total)
         if forecast is None:
             shares = [start.share(column) for column in range(len(self.sizes))]
             forecast = best_plan(forecasts(self.sizes, self.label, total, self._deviation, shares), wished)
             if forecast.plan.first > FIRST:
-                self._measure(scopes, forecast.plan.first - FIRST)
-            start = StartModel.of(self.measured, self.label, float(total))
+                self._measure(self._with_wanted(scopes, forecast), forecast.plan.first - FIRST)
+            start = self._start(scopes, total)
         rounds = forecast.plan.rounds
         if not rounds:  # else the slow way there from even shares smooths what is lost in noise, and models gain by it
             self._potentials = start.potentials(scopes)
@@ -62,6 +62,14 @@ class Walk:
         for number, one in enumerate(rounds, 1):
             model = self._round(one, start, model, total, number, last=number == len(rounds))
         return model or self._fit(total, 200), forecast
+
+    def _with_wanted(self, scopes: Sequence[Scope], forecast: Forecast | None) -> list[Scope]:
+        """The first tables; where no round follows, the pairs that are wanted in any case too."""
+        last = forecast is not None and not forecast.plan.rounds
+        return list(dict.fromkeys([*scopes, *(self.workload if last else ())]))
+
+    def _start(self, scopes: Sequence[Scope], total: int) -> StartModel:
+        return StartModel.of([one for one in self.measured if one.scope in scopes], self.label, float(total))
 
     def _deviation(self, share: float) -> float:
         return self.measurer.deviation(share * self.part)
