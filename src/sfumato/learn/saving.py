@@ -30,7 +30,7 @@ from sfumato.core.domain import Interval
 from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import CertificateError, SfumatoError, UnprovedError
 from sfumato.learn.plain_values import ValueReader, as_plain
-from sfumato.learn.published import published_names, refuse_unpublishable
+from sfumato.learn.published import published_names, refuse_unpublishable, withheld_names
 
 __all__ = ["load", "save_model"]
 
@@ -127,7 +127,8 @@ def _record(estimator: Any) -> dict[str, Any]:
 
 def _parts(estimator: Any) -> list[str]:
     """What an estimator inside another one was given by it; nothing for one that was never fitted."""
-    return sorted(name for name in vars(estimator) if name.endswith("_") and name not in estimator.get_params())
+    own = {*estimator.get_params(), *withheld_names(estimator)}
+    return sorted(name for name in vars(estimator) if name.endswith("_") and name not in own)
 
 
 def _read(text: str) -> tuple[Any, Certificate]:
