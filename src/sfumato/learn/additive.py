@@ -77,6 +77,9 @@ class _AdditiveModel(PrivateEstimator):
         if hasattr(model, "classes_"):
             self.classes_ = model.classes_
 
+    def check_table(self, table: Any, *, reset: bool) -> None:
+        self._terms().bins_of(table)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.random_state is None

@@ -157,6 +157,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         self._check_passes(passes)
         self._begin(self._size(passes.rows))
         PenaltyTerms.of(self.penalty, self._columns(columns), self._columns(columns))
+        self._stretches()
         self._pay(passes.rows, columns)
         bounds = bounds_by_sums(self, passes, epsilon, seeds)
         self._buy(passes, self._size(passes.rows), epsilon - bounds.epsilon, seeds)
@@ -256,6 +257,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         A norm that is bought is one of the events, and leaves the rest of ε for training.
         """
         epsilon, delta = self._checked_budget()
+        self._stretches()
         columns = self.schema.width if self.schema is not None else X.shape[1]
         bought = price_of_bounds(self.norm, self.schema, epsilon, self.spend_on_bounds, self.adjacency)
         plan = self._plan(epsilon - bought.epsilon, delta, X.shape[0], columns, len(classes))

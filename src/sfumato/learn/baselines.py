@@ -21,7 +21,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
-from sfumato.core.checks import positive
+from sfumato.core.checks import moderate, positive
 from sfumato.core.events.event import Event, Repeated
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import GaussianDP, PureDP
@@ -30,9 +30,9 @@ from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, OverspendError, PrivacyParameterError
 from sfumato.learn.base import positive_codes
 from sfumato.learn.calibration import TrainingPlan, plan_training
-from sfumato.learn.features import FourierFeatures
+from sfumato.learn.features import FourierFeatures, even_components
 from sfumato.learn.fitting import LedgerLike, is_charged, pay, sentence
-from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
+from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.losses import HuberLoss
 from sfumato.learn.newton import Objective, SumsAsked, SumsGiven, minimise_together
@@ -103,7 +103,7 @@ class _KernelSVC(ClassifierMixin, KernelInput):
     def _bandwidth(self, shape: tuple[int, ...]) -> float:
         if self.gamma == "auto":
             return plan_kernel(shape[0], shape[1], len(self.classes_), float(self.epsilon), float(self.delta)).gamma
-        return positive(self.gamma, "gamma")
+        return moderate(self.gamma, "gamma")
 
     def _cost(self, records: int) -> float:
         """C: as given, or √n, between a constant (all noise hidden, nothing learned) and n (no regularisation)."""

@@ -26,6 +26,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
+from sfumato.core.checks import at_least_zero
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
 from sfumato.core.schema import Schema
@@ -35,8 +36,9 @@ from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.basins import Basins, follow, highest, nearest_points, public_starts
 from sfumato.learn.class_points import ClassScores, class_points, nearest_labels
 from sfumato.learn.encoder import SchemaEncoder
+from sfumato.learn.features import even_components
 from sfumato.learn.fitting import fit_inside, pay, sentence
-from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
+from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count
 from sfumato.learn.kernel_classifier import KernelClassifier
 from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.kernel_rule import plan_kernel
@@ -259,8 +261,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         _check_count(self.n_neighbors, "n_neighbors")
         if self.split != "auto" and not (isinstance(self.split, int | float) and 0 < self.split < 1):
             raise InputError("split must be 'auto' or lie strictly between 0 and 1. Nothing was spent.")
-        if not (isinstance(self.merge_radius, int | float) and 0 <= self.merge_radius < math.inf):
-            raise InputError("merge_radius must be a number of at least 0. Nothing was spent.")
+        at_least_zero(self.merge_radius, "merge_radius")
 
     def _split(self) -> tuple[tuple[float, float], Gaussian | Laplace]:
         """(ε, δ) for the support function, and the noise of votes.

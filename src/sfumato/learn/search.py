@@ -123,7 +123,9 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         return (ApproxDP(epsilon, delta) if delta else PureDP(epsilon)).under(self._adjacency)
 
     def _candidates(self) -> list[dict[str, Any]]:
-        candidates = list(ParameterGrid(self.grid))
+        candidates = _listed(self.grid)
+        if not hasattr(self.estimator, "get_params") or isinstance(self.estimator, type):
+            raise InputError("estimator must be a private classifier of sfumato.learn. Nothing was spent.")
         for name in ("epsilon", "delta", "adjacency", "random_state", "classes"):
             if any(name in (key, key.rpartition("__")[2]) for candidate in candidates for key in candidate):
                 raise PrivacyParameterError(f"{name} is not searched: it belongs to the promise. Nothing was spent.")
@@ -165,14 +167,15 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         scoring = parts.pop()
         if min(len(part) for part in parts) < 2 or not len(scoring):
             raise InputError("There are fewer rows than twice the candidates. Nothing was spent.")
+        held_out, choose = _take(X, scoring), PermuteAndFlip.for_guarantee(PureDP(epsilon), 1.0, self._adjacency)
+        for candidate, part in zip(candidates, parts, strict=True):
+            _rehearse(self._model(candidate, epsilon, delta, Seeds(None)), _take(X, part), held_out, self.classes_)
         pay(self, self._budget, self._budget())
         models = [
             self._model(candidate, epsilon, delta, seeds).fit(_take(X, part), labels[part])
             for candidate, part in zip(candidates, parts, strict=True)
         ]
-        held_out = _take(X, scoring)
         right = [float(np.sum(model.predict(held_out) == labels[scoring])) for model in models]
-        choose = PermuteAndFlip.for_guarantee(PureDP(epsilon), 1.0, self._adjacency)
         best = seeds.seeded(choose)(right)
         self.guarantee_ = self._promise(models)
         self._keep(models[best], candidates[best], len(candidates), choose.event())
@@ -181,6 +184,8 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         self, X: Any, labels: np.ndarray, candidates: list[dict[str, Any]], epsilon: float, delta: float, seeds: Seeds
     ) -> None:
         price = self._price(X, candidates, epsilon, delta)
+        for candidate in candidates:
+            _rehearse(self._model(candidate, price.epsilon, delta, Seeds(None)), X, None, self.classes_)
         pay(self, self._budget, self._budget())
         best, best_score, models = None, -math.inf, []
         bits = Bits(seeds.next())
@@ -338,6 +343,19 @@ def clone_alone(estimator: Any) -> Any:
         return clone(estimator)
 
 
+def _listed(grid: Any) -> list[dict[str, Any]]:
+    """All combinations of a grid, at least one."""
+    try:
+        candidates = list(ParameterGrid(grid))
+    except (TypeError, ValueError):
+        candidates = []
+    if candidates:
+        return candidates
+    raise InputError(
+        "grid must map names of parameters to lists of values: {'regularization': [0.1, 1.0]}. Nothing was spent."
+    )
+
+
 def _settled(model: Any, candidate: dict[str, Any]) -> Any:
     """The model with the candidate's parameters; words of our own where a name is not known."""
     unknown = sorted(set(candidate) - set(model.get_params(deep=True)))
@@ -347,6 +365,17 @@ def _settled(model: Any, candidate: dict[str, Any]) -> Any:
         raise InputError(f"{', '.join(unknown)}: no parameter of {type(model).__name__}.{hint} Nothing was spent.")
     model.set_params(**candidate)
     return PrivatePipeline(model.steps) if isinstance(model, Pipeline) else model
+
+
+def _rehearse(model: Any, rows: Any, held_out: Any, classes: np.ndarray) -> None:
+    """Refuse what a fit of this model on these rows would refuse, and its answers on others; draws nothing."""
+    core, front = private_core(model)[0], front_of(model)
+    core.check_table(transformed(front, rows), reset=True)
+    if held_out is not None:
+        core.check_table(transformed(front, held_out), reset=False)
+    for name in ("plan_for", "learn_nothing"):
+        if hasattr(core, name):
+            getattr(core, name)(shape_after(front, rows), classes)
 
 
 def _learned_nothing(model: Any, X: Any, classes: np.ndarray) -> Any:

@@ -44,7 +44,20 @@ def checked_matrix(estimator: Any, table: Any, *, reset: bool) -> Any:
     return matrix
 
 
+def _refuse_double_names(table: Any) -> None:
+    seen: set[Any] = set()
+    for name in getattr(table, "columns", ()) if hasattr(table, "iloc") else ():
+        if name in seen:
+            raise DataError(
+                f"X has two columns of one name, {str(name)!r}, and a model is told its columns by name. Give each a "
+                "name of its own. Nothing was spent."
+            )
+        seen.add(name)
+
+
 def _validated(estimator: Any, table: Any, reset: bool) -> Any:
+    _refuse_double_names(table)
+
     def read() -> Any:
         return validate_data(estimator, table, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
 
@@ -58,6 +71,8 @@ def _validated(estimator: Any, table: Any, reset: bool) -> Any:
 
 Read = TypeVar("Read")
 
+#: More classes than these are refused.
+_MOST_CLASSES = 10_000
 _NO_NUMBER = "holds a cell that is not a number: clean it, or declare a schema."
 _NO_LABEL = (
     "holds an absent label, or labels of different kinds such as words and numbers. Give every row a label, absent "
@@ -129,7 +144,16 @@ def declared_classes(classes: Any) -> np.ndarray | None:
     declared = np.asarray(classes)
     if declared.ndim != 1 or declared.size < 2 or np.unique(declared).size != declared.size:
         raise DataError("classes must list at least two different labels. Nothing was spent.")
+    _check_number(declared.size)
     return np.sort(declared)
+
+
+def _check_number(classes: int) -> None:
+    if classes > _MOST_CLASSES:
+        raise DataError(
+            f"There are {classes} different labels, and at most {_MOST_CLASSES} can be learned: all of them are held "
+            "in memory for every row. Group them into fewer. Nothing was spent."
+        )
 
 
 def checked_labels(labels: Any, rows: int, declared: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -159,6 +183,7 @@ def checked_labels(labels: Any, rows: int, declared: np.ndarray | None) -> tuple
                 "Classifier can't train when only one class is present: y holds a single label. Declare all labels "
                 "with classes=[…] if others are possible. Nothing was spent."
             )
+        _check_number(found.size)
         return positions, found
     places = label_places(declared, found.tolist())
     known = places < declared.size
