@@ -25,6 +25,7 @@ from sfumato.core.checks import positive, probability
 from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
+from sfumato.learn.asked import as_fitted
 from sfumato.learn.bounds import NormBound, price_of_bounds
 from sfumato.learn.calibration import TrainingPlan, plan_training
 from sfumato.learn.device_rows import DeviceRows
@@ -408,7 +409,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         )
 
     def _penalty_words(self) -> str:
-        if not self.penalty:
+        if not as_fitted(self).penalty:
             return ""
         return " A public penalty was added to the squared one; privacy rests on the squared one and grows no weaker."
 
@@ -442,7 +443,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             f"{plan.noise_length:.3g} for rows of norm 1.",
             f"Regularisation {plan.regularization:.3g} {self._strength_origin()}" + self._penalty_words(),
             f"Rows longer than {self._norm:g} were shortened to it; {self.bounds_.origin}."
-            + (" Shorter ones were lengthened to norm 1." if self._stretches() else ""),
+            + (" Shorter ones were lengthened to norm 1." if as_fitted(self)._stretches() else ""),
             self._intercept_words(),
             *self._bought_words(),
             f"The solver stopped at a gradient norm of {plan.tolerance:.2g}, fixed beforehand; what it left over is "

@@ -28,6 +28,7 @@ from sfumato.core.guarantee import GaussianDP, PureDP
 from sfumato.core.schema import Schema
 from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, OverspendError, PrivacyParameterError
+from sfumato.learn.asked import as_fitted
 from sfumato.learn.base import positive_codes
 from sfumato.learn.calibration import TrainingPlan, plan_training
 from sfumato.learn.features import FourierFeatures, even_components
@@ -335,10 +336,10 @@ class OutputSVC(_KernelSVC):
     def predict(self, X: Any) -> np.ndarray:
         """One noisy answer for each row; charges them all before the first is drawn."""
         check_is_fitted(self, "noise_")
-        features = self.features_(self._rows(X, reset=False))
+        features, asked = self.features_(self._rows(X, reset=False)), as_fitted(self)
         if len(features) > self.left_:
             raise OverspendError(
-                f"{len(features)} answers were asked for and {self.left_} of {self.queries} are left. "
+                f"{len(features)} answers were asked for and {self.left_} of {asked.queries} are left. "
                 "Nothing was drawn or spent.",
                 requested=str(len(features)),
                 remaining=str(self.left_),
@@ -349,7 +350,7 @@ class OutputSVC(_KernelSVC):
         reservation = None
         if self.ledger is not None:
             reservation = self.ledger.reserve(
-                self.dataset, [cost], adjacency=self.adjacency, purpose=f"{len(features)} answers of OutputSVC"
+                self.dataset, [cost], adjacency=asked.adjacency, purpose=f"{len(features)} answers of OutputSVC"
             )
         self.left_ -= len(features)
         scores = np.stack([self._seeds.seeded(self.noise_)(row) for row in features @ self._kept.T])
@@ -358,11 +359,11 @@ class OutputSVC(_KernelSVC):
         return self._chosen(scores)
 
     def _events(self) -> list[Event | Repeated]:
-        event = self.noise_.event()
-        return [event if self.queries == 1 else Repeated(event, int(self.queries))]
+        event, queries = self.noise_.event(), int(as_fitted(self).queries)
+        return [event if queries == 1 else Repeated(event, queries)]
 
     def _how(self) -> str:
         return (
             f"Each answer carries noise of deviation {math.sqrt(self.noise_.error()):.3g}; {self.left_} of "
-            f"{self.queries} are left. The weights stay with whoever holds the records."
+            f"{as_fitted(self).queries} are left. The weights stay with whoever holds the records."
         )

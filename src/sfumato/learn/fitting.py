@@ -24,6 +24,7 @@ from sfumato.core.events.event import Event, Repeated
 from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
 from sfumato.errors import InputError, SfumatoError, UnprovedError
 from sfumato.learn.arrays import is_device_array
+from sfumato.learn.asked import as_fitted, forget_parameters, keep_parameters
 from sfumato.learn.lineage import cloned, count_fit, lineage_of
 from sfumato.learn.published import refuse_unpublishable, withheld_names
 from sfumato.learn.same_rows import row_sources
@@ -109,6 +110,7 @@ def fitting(
         )
     lineage_of(estimator)
     before = dict(vars(estimator))
+    forget_parameters(estimator)
     charge = estimator._charge = _Charge(ledger, dataset, f"{type(estimator).__name__}.fit", rows)
     try:
         yield
@@ -120,6 +122,7 @@ def fitting(
         charge.tell(error)
         raise
     del estimator._charge
+    keep_parameters(estimator)
     count_fit(estimator)
 
 
@@ -134,7 +137,9 @@ def fit_inside(outer: Any, inner: Any, X: Any, y: Any) -> Any:
     """Fit an estimator that another one consists of: what it draws is reserved where the outer fit's cost is."""
     inner._charge, inner._inside = outer._charge, True
     try:
-        return inner.fit(X, y)
+        inner.fit(X, y)
+        keep_parameters(inner)
+        return inner
     finally:
         for name in ("_charge", "_inside"):
             vars(inner).pop(name, None)
@@ -211,7 +216,7 @@ class PrivateEstimator(FittedShown, BaseEstimator):  # pyright: ignore[reportInc
 
     def reads_labels(self) -> bool:
         """Whether the list of labels comes from the training labels, since none was declared."""
-        return vars(self).get("_labels_read", getattr(self, "classes", ()) is None)
+        return vars(self).get("_labels_read", getattr(as_fitted(self), "classes", ()) is None)
 
     def say_labels_were_read(self, read: bool) -> None:
         """For who declares `classes` on its behalf: whether the list was read from labels before."""

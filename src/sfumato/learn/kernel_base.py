@@ -29,6 +29,7 @@ from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
 from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import as_matrix, in_box, is_device_array, to_host
+from sfumato.learn.asked import as_fitted
 from sfumato.learn.features import check_kernel, even_components, kernel_scale, random_features
 from sfumato.learn.fitting import PrivateEstimator, pay, sentence
 from sfumato.learn.kernel_rule import KernelPlan, Kind, components_for, plan_kernel
@@ -93,10 +94,10 @@ class KernelInput(PrivateEstimator):
         if is_device_array(table):
             return self._device_rows(table, reset=reset)
         matrix = checked_matrix(self, table, reset=reset)
-        dense = matrix.toarray() if sparse.issparse(matrix) else matrix
-        if self.schema is not None:
+        dense, asked = matrix.toarray() if sparse.issparse(matrix) else matrix, as_fitted(self)
+        if asked.schema is not None:
             return dense
-        low, high = checked_box(self.box, dense.shape[1])
+        low, high = checked_box(asked.box, dense.shape[1])
         middle, half = low + (high - low) / 2, (high - low) / 2
         return (np.clip(dense, low, high) - middle) / half
 
@@ -105,7 +106,8 @@ class KernelInput(PrivateEstimator):
         self._rows(table, reset=reset)
 
     def _device_rows(self, table: Any, *, reset: bool) -> Any:
-        if self.schema is not None:
+        asked = as_fitted(self)
+        if asked.schema is not None:
             raise InputError(
                 "A schema describes tables with names, and an array on a device has none. Encode first "
                 "(SchemaEncoder) and pass box=. Nothing was spent."
@@ -116,7 +118,7 @@ class KernelInput(PrivateEstimator):
             self.n_features_in_ = columns
         elif columns != self.n_features_in_:
             raise DataError(f"X has {columns} columns, and training saw {self.n_features_in_}. Nothing was spent.")
-        return in_box(matrix, checked_box(self.box, columns))
+        return in_box(matrix, checked_box(asked.box, columns))
 
     def _budget(self) -> Guarantee:
         epsilon, delta = positive(self.epsilon, "epsilon"), probability(self.delta)
@@ -332,7 +334,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         from sfumato.core.certificate import Certificate
 
         notes = ["the box and the frequencies of the features are public", self.labels_note()]
-        if self._replaces():
+        if as_fitted(self)._replaces():
             notes.append("the number of records is public")
         return Certificate.issue(
             subject=type(self).__name__,
@@ -362,7 +364,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
     def _origin(self) -> str:
         if self.spread_ is not None:
             return f"from how far rows lie apart, {self.spread_.value:.2g}, a noisy number paid for."
-        return "by the public rule." if self.gamma == "auto" else "as given."
+        return "by the public rule." if as_fitted(self).gamma == "auto" else "as given."
 
     @abstractmethod
     def _what(self) -> str:

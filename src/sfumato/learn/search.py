@@ -29,6 +29,7 @@ from sfumato.core.events.event import Event, Repeated
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, Guarantee, NoGuarantee, PureDP
 from sfumato.errors import InputError, PrivacyParameterError, UnprovedError
+from sfumato.learn.asked import as_fitted, keep_parameters
 from sfumato.learn.fitting import PrivateEstimator, pay, sentence
 from sfumato.learn.lineage import on_its_own
 from sfumato.learn.pipeline import PrivatePipeline, front_of, shape_after, transformed
@@ -281,7 +282,7 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         check_is_fitted(self, "best_estimator_")
         from sfumato.core.certificate import NOT_FOR_PUBLICATION, Certificate
 
-        if self.scheme != "split":
+        if as_fitted(self).scheme != "split":
             raise UnprovedError(
                 "The cost of random stopping is cited (docs/proofs/private_search.md) and not re-derived by the "
                 "verifier: guarantee_ states it, no certificate does."
@@ -325,7 +326,7 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         check_is_fitted(self, "best_estimator_")
         how = (
             f"{self.n_tried_} candidates were trained on parts of their own and compared on a further part"
-            if self.scheme == "split"
+            if as_fitted(self).scheme == "split"
             else "a random number of runs on all rows was made and the best noisy score kept"
         )
         return (
@@ -334,7 +335,7 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         )
 
     def reads_labels(self) -> bool:
-        return private_core(self.estimator)[0].reads_labels()
+        return private_core(as_fitted(self).estimator)[0].reads_labels()
 
 
 def clone_alone(estimator: Any) -> Any:
@@ -380,7 +381,9 @@ def _rehearse(model: Any, rows: Any, held_out: Any, classes: np.ndarray) -> None
 
 def _learned_nothing(model: Any, X: Any, classes: np.ndarray) -> Any:
     """A fitted model that saw the shape of the table alone."""
-    private_core(model)[0].learn_nothing(transformed(front_of(model), X), classes)
+    core = private_core(model)[0]
+    core.learn_nothing(transformed(front_of(model), X), classes)
+    keep_parameters(core)
     return model
 
 

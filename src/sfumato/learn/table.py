@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_n_features, column_or_1d, validate_data
 
 from sfumato.errors import DataError
+from sfumato.learn.asked import as_fitted
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.rows import canonical
 from sfumato.learn.traces import warn_of_scaling
@@ -33,7 +34,7 @@ __all__ = [
 
 def checked_matrix(estimator: Any, table: Any, *, reset: bool) -> Any:
     """A float64 matrix, C-contiguous or CSR, without NaN; with a schema the encoded table."""
-    schema = getattr(estimator, "schema", None)
+    schema = getattr(as_fitted(estimator), "schema", None)
     if schema is not None:
         matrix = SchemaEncoder(schema).fit(None).transform(table)
         _check_n_features(estimator, matrix, reset=reset)
