@@ -11,7 +11,7 @@ from numbers import Real
 
 from sfumato.errors import PrivacyParameterError
 
-__all__ = ["at_least_zero", "is_one_line", "number", "positive", "probability", "round_down", "round_up"]
+__all__ = ["at_least_zero", "is_one_line", "moderate", "number", "positive", "probability", "round_down", "round_up"]
 
 
 def is_one_line(text: str) -> bool:
@@ -43,6 +43,14 @@ def positive(value: object, name: str, hint: str = "") -> float:
     result = number(value, name)
     if result <= 0:
         raise PrivacyParameterError(f"{name} must be greater than 0, not {result}. {hint}Nothing was spent.")
+    return result
+
+
+def moderate(value: object, name: str) -> float:
+    """A number from 1e-100 to 1e100: its square and its inverse are numbers still."""
+    result = positive(value, name)
+    if not 1e-100 <= result <= 1e100:
+        raise PrivacyParameterError(f"{name} must lie between 1e-100 and 1e100, not {result:g}. Nothing was spent.")
     return result
 
 

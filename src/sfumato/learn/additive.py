@@ -26,6 +26,7 @@ from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.learn.additive_terms import Shape, Terms
+from sfumato.learn.asked import as_fitted
 from sfumato.learn.fitting import PrivateEstimator, fit_inside, sentence
 from sfumato.learn.linear import PrivateLinearRegression
 from sfumato.learn.logistic import PrivateLogisticRegression
@@ -77,6 +78,9 @@ class _AdditiveModel(PrivateEstimator):
         if hasattr(model, "classes_"):
             self.classes_ = model.classes_
 
+    def check_table(self, table: Any, *, reset: bool) -> None:
+        self._terms().bins_of(table)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.random_state is None
@@ -94,7 +98,7 @@ class _AdditiveModel(PrivateEstimator):
 
     def _shapes(self) -> tuple[dict[str, Shape], np.ndarray]:
         check_is_fitted(self, "_model")
-        shapes, taken = self._terms().shapes(np.atleast_2d(self._model.coef_))
+        shapes, taken = as_fitted(self)._terms().shapes(np.atleast_2d(self._model.coef_))
         return shapes, taken + np.atleast_1d(self._model.intercept_)
 
     def plot_shapes(self, columns: Iterable[str] | None = None) -> Any:
@@ -123,7 +127,7 @@ class _AdditiveModel(PrivateEstimator):
     def _answers(self, name: str, table: Any) -> np.ndarray:
         """A method of the linear model, on the features of a few rows at a time."""
         check_is_fitted(self, "_model")
-        terms, ask = self._terms(), getattr(self._model, name)
+        terms, ask = as_fitted(self)._terms(), getattr(self._model, name)
         places = terms.bins_of(table)
         parts = [places[start : start + BLOCK] for start in range(0, max(len(places), 1), BLOCK)]
         return np.concatenate([ask(terms.features(part)) for part in parts])
@@ -150,7 +154,7 @@ class _AdditiveModel(PrivateEstimator):
     def explain(self) -> str:
         """What was done and what it promises, in words."""
         check_is_fitted(self, "_model")
-        terms = self._terms()
+        terms = as_fitted(self)._terms()
         lines = [
             f"{type(self).__name__}: {self.guarantee_}.",
             f"{len(terms.slices)} functions, one of each column, in {terms.width} bins that the schema gives, were "

@@ -89,6 +89,11 @@ class Terms:
     def _table(self, name: str) -> np.ndarray:
         """The features of each bin, a row of norm 1/√columns for each."""
         domain = self.schema.columns[name]
+        if isinstance(domain, Categories) and domain.features > _MOST_BINS:
+            raise SchemaError(
+                f"{name!r} has {domain.features} categories, and a function has at most {_MOST_BINS} bins: group them "
+                "into fewer. Nothing was spent."
+            )
         table = np.eye(domain.features) if isinstance(domain, Categories) else _waves(len(self.edges[name]) - 1)
         return table / math.sqrt(len(self.schema.columns))
 

@@ -25,6 +25,7 @@ from sfumato.core.checks import positive, probability
 from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
+from sfumato.learn.asked import as_fitted
 from sfumato.learn.bounds import NormBound, price_of_bounds
 from sfumato.learn.calibration import TrainingPlan, plan_training
 from sfumato.learn.device_rows import DeviceRows
@@ -157,6 +158,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         self._check_passes(passes)
         self._begin(self._size(passes.rows))
         PenaltyTerms.of(self.penalty, self._columns(columns), self._columns(columns))
+        self._stretches()
         self._pay(passes.rows, columns)
         bounds = bounds_by_sums(self, passes, epsilon, seeds)
         self._buy(passes, self._size(passes.rows), epsilon - bounds.epsilon, seeds)
@@ -256,6 +258,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         A norm that is bought is one of the events, and leaves the rest of ε for training.
         """
         epsilon, delta = self._checked_budget()
+        self._stretches()
         columns = self.schema.width if self.schema is not None else X.shape[1]
         bought = price_of_bounds(self.norm, self.schema, epsilon, self.spend_on_bounds, self.adjacency)
         plan = self._plan(epsilon - bought.epsilon, delta, X.shape[0], columns, len(classes))
@@ -406,7 +409,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         )
 
     def _penalty_words(self) -> str:
-        if not self.penalty:
+        if not as_fitted(self).penalty:
             return ""
         return " A public penalty was added to the squared one; privacy rests on the squared one and grows no weaker."
 
@@ -440,7 +443,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             f"{plan.noise_length:.3g} for rows of norm 1.",
             f"Regularisation {plan.regularization:.3g} {self._strength_origin()}" + self._penalty_words(),
             f"Rows longer than {self._norm:g} were shortened to it; {self.bounds_.origin}."
-            + (" Shorter ones were lengthened to norm 1." if self._stretches() else ""),
+            + (" Shorter ones were lengthened to norm 1." if as_fitted(self)._stretches() else ""),
             self._intercept_words(),
             *self._bought_words(),
             f"The solver stopped at a gradient norm of {plan.tolerance:.2g}, fixed beforehand; what it left over is "

@@ -21,18 +21,19 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
-from sfumato.core.checks import positive
+from sfumato.core.checks import moderate, positive
 from sfumato.core.events.event import Event, Repeated
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import GaussianDP, PureDP
 from sfumato.core.schema import Schema
 from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, OverspendError, PrivacyParameterError
+from sfumato.learn.asked import as_fitted
 from sfumato.learn.base import positive_codes
 from sfumato.learn.calibration import TrainingPlan, plan_training
-from sfumato.learn.features import FourierFeatures
+from sfumato.learn.features import FourierFeatures, even_components
 from sfumato.learn.fitting import LedgerLike, is_charged, pay, sentence
-from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
+from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.losses import HuberLoss
 from sfumato.learn.newton import Objective, SumsAsked, SumsGiven, minimise_together
@@ -103,7 +104,7 @@ class _KernelSVC(ClassifierMixin, KernelInput):
     def _bandwidth(self, shape: tuple[int, ...]) -> float:
         if self.gamma == "auto":
             return plan_kernel(shape[0], shape[1], len(self.classes_), float(self.epsilon), float(self.delta)).gamma
-        return positive(self.gamma, "gamma")
+        return moderate(self.gamma, "gamma")
 
     def _cost(self, records: int) -> float:
         """C: as given, or √n, between a constant (all noise hidden, nothing learned) and n (no regularisation)."""
@@ -335,10 +336,10 @@ class OutputSVC(_KernelSVC):
     def predict(self, X: Any) -> np.ndarray:
         """One noisy answer for each row; charges them all before the first is drawn."""
         check_is_fitted(self, "noise_")
-        features = self.features_(self._rows(X, reset=False))
+        features, asked = self.features_(self._rows(X, reset=False)), as_fitted(self)
         if len(features) > self.left_:
             raise OverspendError(
-                f"{len(features)} answers were asked for and {self.left_} of {self.queries} are left. "
+                f"{len(features)} answers were asked for and {self.left_} of {asked.queries} are left. "
                 "Nothing was drawn or spent.",
                 requested=str(len(features)),
                 remaining=str(self.left_),
@@ -349,7 +350,7 @@ class OutputSVC(_KernelSVC):
         reservation = None
         if self.ledger is not None:
             reservation = self.ledger.reserve(
-                self.dataset, [cost], adjacency=self.adjacency, purpose=f"{len(features)} answers of OutputSVC"
+                self.dataset, [cost], adjacency=asked.adjacency, purpose=f"{len(features)} answers of OutputSVC"
             )
         self.left_ -= len(features)
         scores = np.stack([self._seeds.seeded(self.noise_)(row) for row in features @ self._kept.T])
@@ -358,11 +359,11 @@ class OutputSVC(_KernelSVC):
         return self._chosen(scores)
 
     def _events(self) -> list[Event | Repeated]:
-        event = self.noise_.event()
-        return [event if self.queries == 1 else Repeated(event, int(self.queries))]
+        event, queries = self.noise_.event(), int(as_fitted(self).queries)
+        return [event if queries == 1 else Repeated(event, queries)]
 
     def _how(self) -> str:
         return (
             f"Each answer carries noise of deviation {math.sqrt(self.noise_.error()):.3g}; {self.left_} of "
-            f"{self.queries} are left. The weights stay with whoever holds the records."
+            f"{as_fitted(self).queries} are left. The weights stay with whoever holds the records."
         )

@@ -16,6 +16,7 @@ the sum by at most 2, adding or removing one by at most 1.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -117,7 +118,7 @@ def plan_training(
         raise PrivacyParameterError(f"method must be 'objective' or 'output', not {method!r}. Nothing was spent.")
     if regularization == "auto":
         strength = automatic_strength(budget, loss, method)
-    elif isinstance(regularization, int | float) and 0 < regularization < math.inf:
+    elif isinstance(regularization, int | float) and 0 < regularization <= sys.float_info.max:
         strength = float(regularization)
     else:
         raise PrivacyParameterError("regularization must be 'auto' or a number greater than 0. Nothing was spent.")

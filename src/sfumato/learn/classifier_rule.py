@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sfumato.core.gaussian import gaussian_mu
-from sfumato.learn.kernel_base import even_components
+from sfumato.learn.features import even_components
 from sfumato.learn.kernel_rule import components_for, plan_kernel
 
 __all__ = ["ClassifierPlan", "Form", "plan_classifier"]

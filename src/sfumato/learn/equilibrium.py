@@ -26,17 +26,20 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
+from sfumato.core.checks import at_least_zero
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, GaussianDP, Guarantee, NoGuarantee, PureDP
 from sfumato.core.schema import Schema
 from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.learn.arrays import is_device_array, to_host
+from sfumato.learn.asked import as_fitted, keep_parameters
 from sfumato.learn.basins import Basins, follow, highest, nearest_points, public_starts
 from sfumato.learn.class_points import ClassScores, class_points, nearest_labels
 from sfumato.learn.encoder import SchemaEncoder
+from sfumato.learn.features import even_components
 from sfumato.learn.fitting import fit_inside, pay, sentence
-from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count, even_components
+from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count
 from sfumato.learn.kernel_classifier import KernelClassifier
 from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.kernel_rule import plan_kernel
@@ -72,7 +75,8 @@ _NO_GUARANTEE = (
 
 def _has_scores(estimator: EquilibriumClassifier) -> bool:
     """Points alone and votes have labels and no scores."""
-    return estimator.publish == "support" and estimator.support == "classes" and not estimator.as_published
+    asked = as_fitted(estimator)
+    return asked.publish == "support" and asked.support == "classes" and not asked.as_published
 
 
 def _check_count(value: Any, name: str) -> None:
@@ -215,6 +219,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         self._publishable = seeds.publishable
         for_support, self.votes_ = self._split()
         self.support_ = self._support(for_support, rows.shape)
+        keep_parameters(self.support_)
         self.guarantee_: Guarantee = NoGuarantee(_NO_GUARANTEE) if self.as_published else promise
         support = self.support_.promised()
         self.support_.aim(rows.shape, support, components)
@@ -259,8 +264,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         _check_count(self.n_neighbors, "n_neighbors")
         if self.split != "auto" and not (isinstance(self.split, int | float) and 0 < self.split < 1):
             raise InputError("split must be 'auto' or lie strictly between 0 and 1. Nothing was spent.")
-        if not (isinstance(self.merge_radius, int | float) and 0 <= self.merge_radius < math.inf):
-            raise InputError("merge_radius must be a number of at least 0. Nothing was spent.")
+        at_least_zero(self.merge_radius, "merge_radius")
 
     def _split(self) -> tuple[tuple[float, float], Gaussian | Laplace]:
         """(ε, δ) for the support function, and the noise of votes.
@@ -346,13 +350,14 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
 
     def predict(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "points_")
-        if self.publish == "support" and self._by_class():
+        asked = as_fitted(self)
+        if asked.publish == "support" and asked._by_class():
             return self.support_.predict(X)
         rows = self._rows(X, reset=False)
-        if self.publish == "support":
+        if asked.publish == "support":
             with calm_threads():
                 return self.classes_[self.point_labels_[self._home(follow(self._basins, rows))]]
-        neighbours, classes = int(self.n_neighbors), len(self.classes_)
+        neighbours, classes = int(asked.n_neighbors), len(self.classes_)
         return self.classes_[nearest_labels(self.points_, self.point_labels_, to_host(rows), neighbours, classes)]
 
     @property
@@ -361,11 +366,12 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         check_is_fitted(self, "points_")
         from sfumato.core.certificate import Certificate
 
+        asked = as_fitted(self)
         return Certificate.issue(
-            subject="EquilibriumClassifier" + (" as published" if self.as_published else ""),
+            subject="EquilibriumClassifier" + (" as published" if asked.as_published else ""),
             events=list(self.events_),
-            proofs=[] if self.as_published else self._proofs(),
-            notes=[self._public_note(), self.labels_note()],
+            proofs=[] if asked.as_published else asked._proofs(),
+            notes=[asked._public_note(), self.labels_note()],
             publishable=self._publishable,
             guarantee=self.guarantee_,
         )
@@ -382,15 +388,16 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
     def explain(self) -> str:
         """What was done and what it promises, in words."""
         check_is_fitted(self, "points_")
-        origin = "the records, which betrays them" if self.as_published else "public starting points"
-        found = "points of the classes' noisy support functions" if self._by_class() else "basins of a noisy support"
+        asked = as_fitted(self)
+        origin = "the records, which betrays them" if asked.as_published else "public starting points"
+        found = "points of the classes' noisy support functions" if asked._by_class() else "basins of a noisy support"
         lines = [f"EquilibriumClassifier: {self.guarantee_}.", f"{len(self.points_)} {found} were found from {origin}."]
-        noise, what = (self.noise_, "sum") if self._by_class() else (self.votes_, "vote of every basin")
+        noise, what = (self.noise_, "sum") if asked._by_class() else (self.votes_, "vote of every basin")
         lines.append(f"Every {what} carries noise of standard deviation {math.sqrt(noise.error()):.3g}.")
         lines.append(sentence(self.labels_note()))
-        if self.publish == "points":
+        if asked.publish == "points":
             lines.append("Only the labelled points are kept: no support function is part of this model.")
-        elif not self._by_class() and isinstance(self.guarantee_, ApproxDP | PureDP):
+        elif not asked._by_class() and isinstance(self.guarantee_, ApproxDP | PureDP):
             lines.append(self.support_.explain().splitlines()[1])
         if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")

@@ -26,7 +26,16 @@ from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.rows import UnitRows, canonical, row_norms, tamed
 from sfumato.learn.seeds import Seeds
 
-__all__ = ["LONGEST", "FourierFeatures", "Kernel", "SketchFeatures", "check_kernel", "kernel_scale", "random_features"]
+__all__ = [
+    "LONGEST",
+    "FourierFeatures",
+    "Kernel",
+    "SketchFeatures",
+    "check_kernel",
+    "even_components",
+    "kernel_scale",
+    "random_features",
+]
 
 Kernel = Literal["rbf", "laplacian", "cauchy", "matern12", "matern32", "matern52", "quadratic", "cubic"]
 #: Powers of the polynomial kernels ((1 + γ⟨x, x'⟩)/√((1 + γ‖x‖²)(1 + γ‖x'‖²)))^degree.
@@ -34,6 +43,8 @@ _DEGREES: dict[str, int] = {"quadratic": 2, "cubic": 3}
 
 #: Rows without a public norm are shortened to this, so that their phases are finite.
 LONGEST = 1e100
+#: More features than these are refused: frequencies and features are held in memory.
+_MOST_COMPONENTS = 1_000_000
 
 
 def _matern(degrees: int) -> Callable[[np.random.Generator, float, tuple[int, int]], np.ndarray]:
@@ -96,7 +107,7 @@ class FourierFeatures:
     def __init__(self, gamma: float, components: int, norm: float | None, seeds: Seeds, kernel: str = "rbf") -> None:
         self.kernel = check_kernel(kernel, tuple(_LAWS))
         self.gamma = positive(gamma, "gamma")
-        self.pairs = (_whole(components) + 1) // 2
+        self.pairs = even_components(components) // 2
         self.norm = norm
         self._generator = np.random.default_rng(seeds.next())  # no privacy rests on these draws
         self.frequencies: np.ndarray | None = None
@@ -144,7 +155,7 @@ class SketchFeatures:
     def __init__(self, gamma: float, components: int, norm: float | None, seeds: Seeds, kernel: str) -> None:
         self.kernel = check_kernel(kernel, tuple(_DEGREES))
         self.gamma = positive(gamma, "gamma")
-        self.components = (_whole(components) + 1) // 2 * 2  # as many as Fourier features would be
+        self.components = even_components(components)  # as many as Fourier features would be
         self.norm = norm
         self._generator = np.random.default_rng(seeds.next())  # no privacy rests on these draws
         self.signs: np.ndarray | None = None
@@ -170,7 +181,13 @@ class SketchFeatures:
         return features / np.maximum(1.0, np.linalg.norm(features, axis=1, keepdims=True))
 
 
-def _whole(components: Any) -> int:
-    if not isinstance(components, int | np.integer) or isinstance(components, bool) or components < 1:
-        raise InputError("n_components must be a whole number of at least 1. Nothing was spent.")
-    return int(components)
+def even_components(components: Any) -> int:
+    """A whole number of features, rounded up to even: they come in pairs of a cosine and a sine.
+
+    >>> even_components(7)
+    8
+    """
+    whole = isinstance(components, int | np.integer) and not isinstance(components, bool)
+    if not whole or not 1 <= components <= _MOST_COMPONENTS:
+        raise InputError(f"n_components must be a whole number from 1 to {_MOST_COMPONENTS}. Nothing was spent.")
+    return int(components) + int(components) % 2

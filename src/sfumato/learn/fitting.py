@@ -5,13 +5,14 @@ Out:  PrivateEstimator (abstract), with `fit(X, y, ledger=…, dataset=…)`; `f
 Not here: the training (the estimators), the ledger itself (ledger/ledger.py, handed in by the caller).
 
 The cost is reserved before the first draw and committed after the last; results are handed out after that. A fit that
-fails or is interrupted in between leaves its reservation counted, since nobody can know what was seen, and leaves the
-estimator as it was before.
+fails or is interrupted in between leaves its reservation counted, since nobody can know what was seen, says so, and
+leaves the estimator as it was before.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, Self
@@ -21,14 +22,19 @@ from sklearn.base import BaseEstimator
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.events.event import Event, Repeated
 from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
-from sfumato.errors import InputError, UnprovedError
+from sfumato.errors import InputError, SfumatoError, UnprovedError
+from sfumato.learn.arrays import is_device_array
+from sfumato.learn.asked import as_fitted, forget_parameters, keep_parameters
 from sfumato.learn.lineage import cloned, count_fit, lineage_of
 from sfumato.learn.published import refuse_unpublishable, withheld_names
 from sfumato.learn.same_rows import row_sources
 from sfumato.learn.shown import FittedShown
-from sfumato.learn.table import refuse_extras
+from sfumato.learn.table import checked_matrix, refuse_extras
 
 __all__ = ["SCORES", "Cost", "LedgerLike", "PrivateEstimator", "fit_inside", "fitting", "is_charged", "pay", "sentence"]
+
+#: How a refusal ends that knows of no reservation, which may be that of a fit around it.
+_NOTHING = re.compile(r"\s*Nothing was (\w+ and nothing was |\w+ or )?\w+\.")
 
 Cost = Sequence[Event | Guarantee | Repeated] | Guarantee
 
@@ -75,6 +81,19 @@ class _Charge:
             raise UnprovedError("This fit drew without reserving its cost. No model is handed out.")
         self.ledger.commit(self._reservation)
 
+    def tell(self, error: BaseException) -> None:
+        """Let the error of a fit that has reserved its cost say that the cost stays."""
+        if self._reservation is None:
+            return
+        stays = (
+            f"The cost of this fit was reserved for {self._dataset!r} before that and stays charged: nobody can know "
+            "what was seen."
+        )
+        if isinstance(error, SfumatoError) and error.args:
+            error.args = (f"{_NOTHING.sub('', str(error.args[0]))} {stays}", *error.args[1:])
+        else:
+            error.add_note(stays)
+
 
 @contextmanager
 def fitting(
@@ -91,16 +110,19 @@ def fitting(
         )
     lineage_of(estimator)
     before = dict(vars(estimator))
+    forget_parameters(estimator)
     charge = estimator._charge = _Charge(ledger, dataset, f"{type(estimator).__name__}.fit", rows)
     try:
         yield
         charge.commit()
-    except BaseException:
+    except BaseException as error:
         state = vars(estimator)
         state.clear()
         state.update(before)
+        charge.tell(error)
         raise
     del estimator._charge
+    keep_parameters(estimator)
     count_fit(estimator)
 
 
@@ -115,7 +137,9 @@ def fit_inside(outer: Any, inner: Any, X: Any, y: Any) -> Any:
     """Fit an estimator that another one consists of: what it draws is reserved where the outer fit's cost is."""
     inner._charge, inner._inside = outer._charge, True
     try:
-        return inner.fit(X, y)
+        inner.fit(X, y)
+        keep_parameters(inner)
+        return inner
     finally:
         for name in ("_charge", "_inside"):
             vars(inner).pop(name, None)
@@ -160,6 +184,12 @@ class PrivateEstimator(FittedShown, BaseEstimator):  # pyright: ignore[reportInc
     def _fit(self, X: Any, y: Any) -> None:
         raise NotImplementedError
 
+    def check_table(self, table: Any, *, reset: bool) -> None:
+        """Refuse rows that `fit` (`reset`) or an answer would refuse, before anything is paid."""
+        if not is_device_array(table):
+            self._inside = True  # no guess about rows that are looked at again
+            checked_matrix(self, table, reset=reset)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what may be published of the fitted model, with its certificate, as JSON; see sfumato.learn.load."""
         from sfumato.learn.saving import save_model
@@ -186,7 +216,7 @@ class PrivateEstimator(FittedShown, BaseEstimator):  # pyright: ignore[reportInc
 
     def reads_labels(self) -> bool:
         """Whether the list of labels comes from the training labels, since none was declared."""
-        return vars(self).get("_labels_read", getattr(self, "classes", ()) is None)
+        return vars(self).get("_labels_read", getattr(as_fitted(self), "classes", ()) is None)
 
     def say_labels_were_read(self, read: bool) -> None:
         """For who declares `classes` on its behalf: whether the list was read from labels before."""

@@ -19,10 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.core.checks import positive
+from sfumato.core.checks import moderate
+from sfumato.errors import InputError
 from sfumato.learn.arrays import largest, namespace, summed, to_device
 
 __all__ = ["JointLoss"]
+
+#: More classes than these are refused.
+_MOST_CLASSES = 2000
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,12 @@ class JointLoss:
     full: bool = False
 
     def __post_init__(self) -> None:
-        positive(self.temperature, "h")
+        moderate(self.temperature, "h")
+        if self.classes > _MOST_CLASSES:
+            raise InputError(
+                f"{self.classes} classes cannot be trained together, and at most {_MOST_CLASSES} can: every step holds "
+                "a number for each two of them. KernelMeanClassifier adds up each class by itself. Nothing was spent."
+            )
 
     @property
     def outputs(self) -> int:

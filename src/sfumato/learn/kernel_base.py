@@ -23,13 +23,14 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import Adjacency
-from sfumato.core.checks import positive, probability
+from sfumato.core.checks import moderate, positive, probability
 from sfumato.core.events.event import Event
 from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
 from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import as_matrix, in_box, is_device_array, to_host
-from sfumato.learn.features import check_kernel, kernel_scale, random_features
+from sfumato.learn.asked import as_fitted
+from sfumato.learn.features import check_kernel, even_components, kernel_scale, random_features
 from sfumato.learn.fitting import PrivateEstimator, pay, sentence
 from sfumato.learn.kernel_rule import KernelPlan, Kind, components_for, plan_kernel
 from sfumato.learn.kernel_spread import KernelSpread, split_promise
@@ -49,7 +50,6 @@ __all__ = [
     "KernelRun",
     "PrivateKernelClassifier",
     "check_row_count",
-    "even_components",
     "noise_for",
 ]
 
@@ -57,6 +57,10 @@ __all__ = [
 ARITHMETIC = 2e-5
 #: Up to here that slack covers the rounding of a plain sum (docs/proofs/kernel_mean.md).
 MOST_ROWS = 10_000_000
+#: More noisy sums than these do not fit in memory beside their noise.
+_MOST_NUMBERS = 2**27
+#: Ends of a box beyond this, or nearer to each other than its inverse, are refused.
+_FARTHEST = 1e100
 #: What gamma may say to buy how far rows lie apart; and what "wide" makes of the rule's γ (learn/classifier_rule.py).
 BOUGHT = ("spread", "wide")
 WIDER = 0.5
@@ -90,15 +94,20 @@ class KernelInput(PrivateEstimator):
         if is_device_array(table):
             return self._device_rows(table, reset=reset)
         matrix = checked_matrix(self, table, reset=reset)
-        dense = matrix.toarray() if sparse.issparse(matrix) else matrix
-        if self.schema is not None:
+        dense, asked = matrix.toarray() if sparse.issparse(matrix) else matrix, as_fitted(self)
+        if asked.schema is not None:
             return dense
-        low, high = checked_box(self.box, dense.shape[1])
+        low, high = checked_box(asked.box, dense.shape[1])
         middle, half = low + (high - low) / 2, (high - low) / 2
         return (np.clip(dense, low, high) - middle) / half
 
+    def check_table(self, table: Any, *, reset: bool) -> None:
+        self._inside = True
+        self._rows(table, reset=reset)
+
     def _device_rows(self, table: Any, *, reset: bool) -> Any:
-        if self.schema is not None:
+        asked = as_fitted(self)
+        if asked.schema is not None:
             raise InputError(
                 "A schema describes tables with names, and an array on a device has none. Encode first "
                 "(SchemaEncoder) and pass box=. Nothing was spent."
@@ -109,7 +118,7 @@ class KernelInput(PrivateEstimator):
             self.n_features_in_ = columns
         elif columns != self.n_features_in_:
             raise DataError(f"X has {columns} columns, and training saw {self.n_features_in_}. Nothing was spent.")
-        return in_box(matrix, checked_box(self.box, columns))
+        return in_box(matrix, checked_box(asked.box, columns))
 
     def _budget(self) -> Guarantee:
         epsilon, delta = positive(self.epsilon, "epsilon"), probability(self.delta)
@@ -212,13 +221,19 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         self.plan_ = self._plan(shape, classes)
         check_kernel(self.kernel)
         if self.gamma not in ("auto", *BOUGHT):
-            positive(self.gamma, "gamma")
+            moderate(self.gamma, "gamma")
         if self.n_components == "auto":
             self.n_components_ = components_for(self._kind(), float(self.delta))
         else:
             self.n_components_ = even_components(self.n_components)
         first, rest = split_promise(promise) if self._pays() else (None, promise)
-        self.noise_ = noise_for(rest, self._sensitivity(), self._dimension(self.n_components_, classes))
+        dimension = self._dimension(self.n_components_, classes)
+        if dimension > _MOST_NUMBERS:
+            raise InputError(
+                f"{dimension} numbers would be published for {classes} classes, and at most {_MOST_NUMBERS} can be: "
+                "choose fewer n_components. Nothing was spent."
+            )
+        self.noise_ = noise_for(rest, self._sensitivity(), dimension)
         return first
 
     def _pays(self) -> bool:
@@ -237,7 +252,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
             wider = WIDER if isinstance(self.gamma, str) and self.gamma == "wide" else 1.0
             self.gamma_ = wider * self.plan_.gamma_for(self.spread_.value)
         else:
-            self.gamma_ = self._public_gamma() if self.gamma == "auto" else positive(self.gamma, "gamma")
+            self.gamma_ = self._public_gamma() if self.gamma == "auto" else moderate(self.gamma, "gamma")
 
     def _public_gamma(self) -> float:
         """The rule's, made for the Gaussian kernel; rows spread evenly over a box of width 2 have length √(d/3)."""
@@ -319,7 +334,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         from sfumato.core.certificate import Certificate
 
         notes = ["the box and the frequencies of the features are public", self.labels_note()]
-        if self._replaces():
+        if as_fitted(self)._replaces():
             notes.append("the number of records is public")
         return Certificate.issue(
             subject=type(self).__name__,
@@ -349,7 +364,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
     def _origin(self) -> str:
         if self.spread_ is not None:
             return f"from how far rows lie apart, {self.spread_.value:.2g}, a noisy number paid for."
-        return "by the public rule." if self.gamma == "auto" else "as given."
+        return "by the public rule." if as_fitted(self).gamma == "auto" else "as given."
 
     @abstractmethod
     def _what(self) -> str:
@@ -364,6 +379,11 @@ def checked_box(box: Any, columns: int) -> tuple[np.ndarray, np.ndarray]:
         raise SchemaError(_BOX) from None
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
         raise SchemaError(_BOX)
+    if max(-low.min(initial=0.0), high.max(initial=0.0)) > _FARTHEST or (high - low).min(initial=1.0) < 1 / _FARTHEST:
+        raise SchemaError(
+            f"The ends of box must lie within ±{_FARTHEST:g}, at least {1 / _FARTHEST:g} apart: beyond, the middle and "
+            "the width leave the range of floating point. Measure in another unit. Nothing was spent."
+        )
     return low, high
 
 
@@ -371,18 +391,6 @@ _BOX = (
     "box must be (low, high), numbers or one number for each column, low below high: the public range of the columns, "
     "written down without looking at the data. Nothing was spent."
 )
-
-
-def even_components(components: Any) -> int:
-    """A whole number of features, rounded up to even: they come in pairs of a cosine and a sine.
-
-    >>> even_components(7)
-    8
-    """
-    whole = isinstance(components, int | np.integer) and not isinstance(components, bool)
-    if not whole or components < 1:
-        raise InputError("n_components must be a whole number of at least 1. Nothing was spent.")
-    return int(components) + int(components) % 2
 
 
 def noise_for(promise: Guarantee, sensitivity: float, dimension: int) -> Gaussian | NormGamma:

@@ -15,6 +15,7 @@ import numpy as np
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
+from sfumato.learn.asked import keep_parameters
 from sfumato.learn.features import Kernel
 from sfumato.learn.kernel_base import PrivateKernelClassifier
 from sfumato.learn.kernel_mean import KernelMeanClassifier
@@ -70,6 +71,7 @@ class KernelClassifier(PrivateKernelClassifier):
     def _settle(self, promise: Guarantee, shape: tuple[int, ...], classes: int) -> Guarantee | None:
         self.chosen_: Kind = self._plan(shape, classes).classifier
         self._model = _KINDS[self.chosen_](**self.get_params())
+        keep_parameters(self._model)
         for_spread = super()._settle(promise, shape, classes)
         self._model.n_components_ = self.n_components_
         return for_spread

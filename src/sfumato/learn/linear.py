@@ -61,6 +61,8 @@ __all__ = ["PrivateLinearRegression", "checked_targets"]
 _REPLACED, _ADDED = 4.5, 2.0
 #: Rounding of the sums, in units of the sensitivity: enough for ten million records (docs/proofs).
 _ARITHMETIC = 2e-5
+#: Ends of a target beyond this, or nearer to each other than its inverse, are refused.
+_FARTHEST_TARGET = 1e100
 
 
 class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
@@ -212,6 +214,11 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
             raise SchemaError(
                 "target must be a public interval (low, high) of y, written down without looking at the data. "
                 "Nothing was spent."
+            )
+        if max(abs(low), abs(high)) > _FARTHEST_TARGET or high - low < 1 / _FARTHEST_TARGET:
+            raise SchemaError(
+                f"The ends of target must lie within ±{_FARTHEST_TARGET:g}, at least {1 / _FARTHEST_TARGET:g} apart: "
+                "beyond, predictions leave the range of floating point. Measure in another unit. Nothing was spent."
             )
         return low, high
 

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.core.checks import positive
+from sfumato.core.checks import moderate
 from sfumato.learn.arrays import expit, namespace
 
 __all__ = ["HuberLoss", "LogisticLoss", "Loss", "SmoothedHinge"]
@@ -96,7 +96,7 @@ class HuberLoss(Loss):
     h: float = 0.5
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "h", positive(self.h, "h"))
+        object.__setattr__(self, "h", moderate(self.h, "h"))
 
     @property
     def largest_curvature(self) -> float:
@@ -125,7 +125,7 @@ class SmoothedHinge(Loss):
     h: float = 0.5
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "h", positive(self.h, "h"))
+        object.__setattr__(self, "h", moderate(self.h, "h"))
 
     @property
     def largest_curvature(self) -> float:

@@ -23,6 +23,7 @@ from sfumato.core.tables import as_arrow
 from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import InputError
 from sfumato.learn import EquilibriumClassifier, KernelClassifier, PrivateLinearRegression, PrivateSVDD
+from sfumato.learn.asked import as_fitted
 from sfumato.learn.base import PrivateLinearClassifier
 from sfumato.learn.class_points import nearest_labels
 from sfumato.learn.encoder import SchemaEncoder
@@ -201,14 +202,14 @@ def model_document(
     rule, promise = _rule(model), str(model.guarantee_)
     fair = None if measured is None else measured.to_dict()
     made = PublishedModel(
-        kind, strategy, target, tuple(classes), model.schema, rule, promise, notes, fair, dict(also or {})
+        kind, strategy, target, tuple(classes), as_fitted(model).schema, rule, promise, notes, fair, dict(also or {})
     )
     return made.to_text()
 
 
 def _rule(model: Any) -> dict[str, Any]:
     """What predictions are computed from; every number of it was released or is public."""
-    match model:
+    match model := as_fitted(model):
         case PrivateLinearClassifier() | SteppedClassifier() | PrivateLinearRegression():
             return model.rule()
         case KernelClassifier():

@@ -20,12 +20,13 @@ from sklearn.pipeline import make_pipeline as named_steps
 
 from sfumato.errors import DataError, SfumatoError, UnprovedError
 from sfumato.learn.fitting import SCORES, LedgerLike, fitting
+from sfumato.learn.shown import SettingsShown
 from sfumato.learn.steps import private_core, refuse_uncovered, trusted
 
 __all__ = ["PrivatePipeline", "make_pipeline"]
 
 
-class PrivatePipeline(Pipeline):
+class PrivatePipeline(SettingsShown, Pipeline):
     """scikit-learn's Pipeline, of public steps and a private estimator; every other step is refused before a draw.
 
     >>> from sklearn.preprocessing import Normalizer

@@ -14,6 +14,7 @@ from typing import Any
 
 from sfumato.core.guarantee import NoGuarantee
 from sfumato.errors import UnprovedError
+from sfumato.learn.asked import as_fitted
 
 __all__ = ["published_names", "refuse_unpublishable", "withheld_names"]
 
@@ -73,12 +74,12 @@ _PUBLISHED: dict[str, frozenset[str]] = {
 #: Counted on private rows without noise: for whoever holds the rows.
 _WITHHELD = frozenset({"n_iter_"})
 #: What belongs to this object and to no file.
-_OWN = frozenset({"_lineage", "_place", "_solitary", "_charge", "_metadata_request"})
+_OWN = frozenset({"_asked", "_lineage", "_place", "_solitary", "_charge", "_metadata_request"})
 
 
 def withheld_names(estimator: Any) -> frozenset[str]:
     """Attributes that leave with no copy: in random stopping the number of runs too, which no theorem covers."""
-    runs = {"n_tried_"} if getattr(estimator, "scheme", None) == "random_stopping" else set()
+    runs = {"n_tried_"} if getattr(as_fitted(estimator), "scheme", None) == "random_stopping" else set()
     return _WITHHELD | runs
 
 

@@ -29,16 +29,15 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.domain import Interval
 from sfumato.core.whole_file import write_whole_file
 from sfumato.errors import CertificateError, SfumatoError, UnprovedError
+from sfumato.learn.asked import OF_THE_SESSION, as_fitted, keep_parameters
 from sfumato.learn.plain_values import ValueReader, as_plain
-from sfumato.learn.published import published_names, refuse_unpublishable
+from sfumato.learn.published import published_names, refuse_unpublishable, withheld_names
 
 __all__ = ["load", "save_model"]
 
 _VERSION = 1
 #: A larger file is refused unless the caller says how large it may be.
 _MOST_BYTES = 1 << 28
-#: Parameters that belong to a session and to no file: seeds, ledgers, rows that were handed over.
-_LEFT_OUT = frozenset({"random_state", "ledger", "public"})
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
 
@@ -112,11 +111,11 @@ def _text(path: str | os.PathLike[str], most_bytes: int) -> str:
 
 
 def _record(estimator: Any) -> dict[str, Any]:
-    parameters = estimator.get_params(deep=False)
+    parameters = as_fitted(estimator).get_params(deep=False)
     return {
         "class": type(estimator).__name__,
         "parameters": {
-            name: as_plain(value, _record) for name, value in sorted(parameters.items()) if name not in _LEFT_OUT
+            name: as_plain(value, _record) for name, value in sorted(parameters.items()) if name not in OF_THE_SESSION
         },
         "fitted": {
             name: as_plain(getattr(estimator, name), _record)
@@ -127,7 +126,8 @@ def _record(estimator: Any) -> dict[str, Any]:
 
 def _parts(estimator: Any) -> list[str]:
     """What an estimator inside another one was given by it; nothing for one that was never fitted."""
-    return sorted(name for name in vars(estimator) if name.endswith("_") and name not in estimator.get_params())
+    own = {*estimator.get_params(), *withheld_names(estimator)}
+    return sorted(name for name in vars(estimator) if name.endswith("_") and name not in own)
 
 
 def _read(text: str) -> tuple[Any, Certificate]:
@@ -155,7 +155,7 @@ def _model(record: Any) -> Any:
     _exactly(record, {"class", "parameters", "fitted"})
     kind = _estimator(record["class"])
     names = set(inspect.signature(kind.__init__).parameters) - {"self"}
-    _exactly(record["parameters"], names - _LEFT_OUT)
+    _exactly(record["parameters"], names - OF_THE_SESSION)
     read = ValueReader(_model)
     given = {name: read(value) for name, value in record["parameters"].items()}
     model = kind(**given, **({"random_state": None} if "random_state" in names else {}))
@@ -165,6 +165,7 @@ def _model(record: Any) -> Any:
         setattr(model, name, read(value))
     if "guarantee_" in record["fitted"]:
         published_names(model)  # refuses names that no fit sets
+        keep_parameters(model)
     return model
 
 

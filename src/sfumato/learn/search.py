@@ -29,6 +29,7 @@ from sfumato.core.events.event import Event, Repeated
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP, Guarantee, NoGuarantee, PureDP
 from sfumato.errors import InputError, PrivacyParameterError, UnprovedError
+from sfumato.learn.asked import as_fitted, keep_parameters
 from sfumato.learn.fitting import PrivateEstimator, pay, sentence
 from sfumato.learn.lineage import on_its_own
 from sfumato.learn.pipeline import PrivatePipeline, front_of, shape_after, transformed
@@ -123,7 +124,9 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         return (ApproxDP(epsilon, delta) if delta else PureDP(epsilon)).under(self._adjacency)
 
     def _candidates(self) -> list[dict[str, Any]]:
-        candidates = list(ParameterGrid(self.grid))
+        candidates = _listed(self.grid)
+        if not hasattr(self.estimator, "get_params") or isinstance(self.estimator, type):
+            raise InputError("estimator must be a private classifier of sfumato.learn. Nothing was spent.")
         for name in ("epsilon", "delta", "adjacency", "random_state", "classes"):
             if any(name in (key, key.rpartition("__")[2]) for candidate in candidates for key in candidate):
                 raise PrivacyParameterError(f"{name} is not searched: it belongs to the promise. Nothing was spent.")
@@ -165,14 +168,15 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         scoring = parts.pop()
         if min(len(part) for part in parts) < 2 or not len(scoring):
             raise InputError("There are fewer rows than twice the candidates. Nothing was spent.")
+        held_out, choose = _take(X, scoring), PermuteAndFlip.for_guarantee(PureDP(epsilon), 1.0, self._adjacency)
+        for candidate, part in zip(candidates, parts, strict=True):
+            _rehearse(self._model(candidate, epsilon, delta, Seeds(None)), _take(X, part), held_out, self.classes_)
         pay(self, self._budget, self._budget())
         models = [
             self._model(candidate, epsilon, delta, seeds).fit(_take(X, part), labels[part])
             for candidate, part in zip(candidates, parts, strict=True)
         ]
-        held_out = _take(X, scoring)
         right = [float(np.sum(model.predict(held_out) == labels[scoring])) for model in models]
-        choose = PermuteAndFlip.for_guarantee(PureDP(epsilon), 1.0, self._adjacency)
         best = seeds.seeded(choose)(right)
         self.guarantee_ = self._promise(models)
         self._keep(models[best], candidates[best], len(candidates), choose.event())
@@ -181,6 +185,8 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         self, X: Any, labels: np.ndarray, candidates: list[dict[str, Any]], epsilon: float, delta: float, seeds: Seeds
     ) -> None:
         price = self._price(X, candidates, epsilon, delta)
+        for candidate in candidates:
+            _rehearse(self._model(candidate, price.epsilon, delta, Seeds(None)), X, None, self.classes_)
         pay(self, self._budget, self._budget())
         best, best_score, models = None, -math.inf, []
         bits = Bits(seeds.next())
@@ -276,7 +282,7 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         check_is_fitted(self, "best_estimator_")
         from sfumato.core.certificate import NOT_FOR_PUBLICATION, Certificate
 
-        if self.scheme != "split":
+        if as_fitted(self).scheme != "split":
             raise UnprovedError(
                 "The cost of random stopping is cited (docs/proofs/private_search.md) and not re-derived by the "
                 "verifier: guarantee_ states it, no certificate does."
@@ -320,7 +326,7 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         check_is_fitted(self, "best_estimator_")
         how = (
             f"{self.n_tried_} candidates were trained on parts of their own and compared on a further part"
-            if self.scheme == "split"
+            if as_fitted(self).scheme == "split"
             else "a random number of runs on all rows was made and the best noisy score kept"
         )
         return (
@@ -329,13 +335,26 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         )
 
     def reads_labels(self) -> bool:
-        return private_core(self.estimator)[0].reads_labels()
+        return private_core(as_fitted(self).estimator)[0].reads_labels()
 
 
 def clone_alone(estimator: Any) -> Any:
     """A clone whose fits are paid for here, and are no refits of one estimator."""
     with on_its_own(private_parts(estimator)):
         return clone(estimator)
+
+
+def _listed(grid: Any) -> list[dict[str, Any]]:
+    """All combinations of a grid, at least one."""
+    try:
+        candidates = list(ParameterGrid(grid))
+    except (TypeError, ValueError):
+        candidates = []
+    if candidates:
+        return candidates
+    raise InputError(
+        "grid must map names of parameters to lists of values: {'regularization': [0.1, 1.0]}. Nothing was spent."
+    )
 
 
 def _settled(model: Any, candidate: dict[str, Any]) -> Any:
@@ -349,9 +368,22 @@ def _settled(model: Any, candidate: dict[str, Any]) -> Any:
     return PrivatePipeline(model.steps) if isinstance(model, Pipeline) else model
 
 
+def _rehearse(model: Any, rows: Any, held_out: Any, classes: np.ndarray) -> None:
+    """Refuse what a fit of this model on these rows would refuse, and its answers on others; draws nothing."""
+    core, front = private_core(model)[0], front_of(model)
+    core.check_table(transformed(front, rows), reset=True)
+    if held_out is not None:
+        core.check_table(transformed(front, held_out), reset=False)
+    for name in ("plan_for", "learn_nothing"):
+        if hasattr(core, name):
+            getattr(core, name)(shape_after(front, rows), classes)
+
+
 def _learned_nothing(model: Any, X: Any, classes: np.ndarray) -> Any:
     """A fitted model that saw the shape of the table alone."""
-    private_core(model)[0].learn_nothing(transformed(front_of(model), X), classes)
+    core = private_core(model)[0]
+    core.learn_nothing(transformed(front_of(model), X), classes)
+    keep_parameters(core)
     return model
 
 

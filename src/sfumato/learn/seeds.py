@@ -82,4 +82,6 @@ def seed_from(random_state: Any) -> Seeds:
         return Seeds(int(random_state.randint(2**31 - 1)))
     if isinstance(random_state, np.random.Generator):
         return Seeds(int(random_state.integers(2**62)))
-    raise InputError("random_state must be None, a whole number, or a numpy RandomState or Generator.")
+    raise InputError(
+        "random_state must be None, a whole number, or a numpy RandomState or Generator. Nothing was spent."
+    )

@@ -23,7 +23,7 @@ from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.learn.base import PrivateLinearClassifier, positive_codes
 from sfumato.learn.calibration import Method, TrainingPlan
 from sfumato.learn.convex_loss import ConvexLoss
-from sfumato.learn.features import Kernel, check_kernel, kernel_scale, random_features
+from sfumato.learn.features import Kernel, check_kernel, even_components, kernel_scale, random_features
 from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.kernel_rule import SPREAD_SHARE, plan_kernel
 from sfumato.learn.kernel_spread import KernelSpread, PairSum
@@ -188,7 +188,7 @@ class PrivateSVC(PrivateLinearClassifier):
         return JointLoss(classes, margin=1.0, temperature=self.h, full=full)
 
     def _columns(self, columns: int) -> int:
-        return columns if self.kernel == "linear" else 2 * ((self.n_components + 1) // 2)
+        return columns if self.kernel == "linear" else even_components(self.n_components)
 
     def _nonzeros(self) -> int | None:
         return super()._nonzeros() if self.kernel == "linear" else None

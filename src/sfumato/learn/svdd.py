@@ -17,7 +17,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
-from sfumato.core.checks import positive
+from sfumato.core.checks import moderate, positive
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
@@ -25,9 +25,9 @@ from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError
 from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.device_features import DeviceFeatures
-from sfumato.learn.features import FourierFeatures
+from sfumato.learn.features import FourierFeatures, even_components
 from sfumato.learn.fitting import pay
-from sfumato.learn.kernel_base import KernelInput, check_row_count, even_components, noise_for
+from sfumato.learn.kernel_base import KernelInput, check_row_count, noise_for
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import Seeds, seed_from
@@ -98,8 +98,9 @@ class PrivateSVDD(OutlierMixin, KernelInput):
         rows = self._rows(X, reset=True)
         check_row_count(int(rows.shape[0]))
         self.aim(rows.shape, promise, components)
+        seeds = seed_from(self.random_state)
         pay(self, lambda: [self.noise_.event()], promise)
-        self.fit_paid_rows(rows, promise, components, seed_from(self.random_state))
+        self.fit_paid_rows(rows, promise, components, seeds)
 
     def aim(self, shape: tuple[int, ...], promise: Guarantee, components: int) -> None:
         """Settle the cap, the bandwidth and the noise for a table of this shape: public numbers."""
@@ -139,7 +140,7 @@ class PrivateSVDD(OutlierMixin, KernelInput):
                 "PrivateSVDD covers replacing one record only: the cap C/n depends on the number of records, which "
                 "adding or removing one would change. Nothing was spent."
             )
-        if self.noise not in _WITH_DELTA:
+        if not isinstance(self.noise, str) or self.noise not in _WITH_DELTA:
             raise InputError("noise must be 'auto', 'gaussian' or 'norm-gamma'. Nothing was spent.")
         if bool(self.delta) not in _WITH_DELTA[self.noise]:
             raise PrivacyParameterError(
@@ -161,7 +162,7 @@ class PrivateSVDD(OutlierMixin, KernelInput):
     def _bandwidth(self, shape: tuple[int, ...]) -> float:
         if self.gamma == "auto":
             return plan_kernel(shape[0], shape[1], 1, float(self.epsilon), float(self.delta)).gamma
-        return positive(self.gamma, "gamma")
+        return moderate(self.gamma, "gamma")
 
     def score_samples(self, X: Any) -> np.ndarray:
         """How typical each row is: ⟨centre, features⟩, at most 1."""

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_n_features, column_or_1d, validate_data
 
 from sfumato.errors import DataError
+from sfumato.learn.asked import as_fitted
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.rows import canonical
 from sfumato.learn.traces import warn_of_scaling
@@ -33,7 +34,7 @@ __all__ = [
 
 def checked_matrix(estimator: Any, table: Any, *, reset: bool) -> Any:
     """A float64 matrix, C-contiguous or CSR, without NaN; with a schema the encoded table."""
-    schema = getattr(estimator, "schema", None)
+    schema = getattr(as_fitted(estimator), "schema", None)
     if schema is not None:
         matrix = SchemaEncoder(schema).fit(None).transform(table)
         _check_n_features(estimator, matrix, reset=reset)
@@ -44,7 +45,20 @@ def checked_matrix(estimator: Any, table: Any, *, reset: bool) -> Any:
     return matrix
 
 
+def _refuse_double_names(table: Any) -> None:
+    seen: set[Any] = set()
+    for name in getattr(table, "columns", ()) if hasattr(table, "iloc") else ():
+        if name in seen:
+            raise DataError(
+                f"X has two columns of one name, {str(name)!r}, and a model is told its columns by name. Give each a "
+                "name of its own. Nothing was spent."
+            )
+        seen.add(name)
+
+
 def _validated(estimator: Any, table: Any, reset: bool) -> Any:
+    _refuse_double_names(table)
+
     def read() -> Any:
         return validate_data(estimator, table, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
 
@@ -58,6 +72,8 @@ def _validated(estimator: Any, table: Any, reset: bool) -> Any:
 
 Read = TypeVar("Read")
 
+#: More classes than these are refused.
+_MOST_CLASSES = 10_000
 _NO_NUMBER = "holds a cell that is not a number: clean it, or declare a schema."
 _NO_LABEL = (
     "holds an absent label, or labels of different kinds such as words and numbers. Give every row a label, absent "
@@ -129,7 +145,16 @@ def declared_classes(classes: Any) -> np.ndarray | None:
     declared = np.asarray(classes)
     if declared.ndim != 1 or declared.size < 2 or np.unique(declared).size != declared.size:
         raise DataError("classes must list at least two different labels. Nothing was spent.")
+    _check_number(declared.size)
     return np.sort(declared)
+
+
+def _check_number(classes: int) -> None:
+    if classes > _MOST_CLASSES:
+        raise DataError(
+            f"There are {classes} different labels, and at most {_MOST_CLASSES} can be learned: all of them are held "
+            "in memory for every row. Group them into fewer. Nothing was spent."
+        )
 
 
 def checked_labels(labels: Any, rows: int, declared: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -159,6 +184,7 @@ def checked_labels(labels: Any, rows: int, declared: np.ndarray | None) -> tuple
                 "Classifier can't train when only one class is present: y holds a single label. Declare all labels "
                 "with classes=[…] if others are possible. Nothing was spent."
             )
+        _check_number(found.size)
         return positions, found
     places = label_places(declared, found.tolist())
     known = places < declared.size
