@@ -303,6 +303,6 @@ def test_the_law_finds_a_limit_that_is_not_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(
         evaluate_module,
         "kept_rows",
-        lambda room, layout, *_: f'(SELECT *, 1 AS "$rank" FROM {room.names[layout.table]})',
+        lambda room, layout, *_, **__: f'(SELECT *, 1 AS "$rank" FROM {room.names[layout.table]})',
     )
     assert found_by("arrow", tmp_path)

@@ -64,13 +64,13 @@ def at_once(folder, seed, monkeypatch):
 def _all_together(look, together):
     """A first look after which everybody waits until all have looked; a first grant is asked for in the middle."""
 
-    def looked(ledger, dataset, total, sources, grant):
+    def looked(ledger, dataset, total, sources, grant, why):
         def asked(question: str) -> bool:
             together.wait(60)
             return True
 
         known = bool(ledger.datasets())
-        look(ledger, dataset, total, sources, asked)
+        look(ledger, dataset, total, sources, asked, why)
         if known:
             together.wait(60)
 

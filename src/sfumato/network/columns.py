@@ -18,7 +18,7 @@ from pyarrow import parquet
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, SchemaError
 from sfumato.lang.spec import ROW, Column, Dataset
-from sfumato.network.homes import home_of
+from sfumato.network.homes import homes_of
 from sfumato.network.network import Network, Node
 from sfumato.network.peers import peer_tables
 from sfumato.network.plain import Plain, Portion
@@ -39,7 +39,7 @@ def wanted_tables(network: Network, fed: Sequence[Dataset]) -> list[str]:
     wanted |= peer_tables(spec)
     wanted |= {member.table for node in network.aggregates for member in node.condition.members()}
     for dataset in fed:
-        wanted.add(home_of(spec, dataset).table)
+        wanted |= {home.table for home in homes_of(spec, dataset)}
         if has_structure(spec, dataset):
             wanted |= {t for t in spec.public_tables if layout_of(spec, t).identity(identity_of(dataset))}
     return sorted(wanted)

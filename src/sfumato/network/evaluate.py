@@ -33,7 +33,7 @@ from sfumato.network.crowd import crowd_of
 from sfumato.network.expected import expected_entries, expected_total
 from sfumato.network.expression import Expression, sql_level, sql_name
 from sfumato.network.facts import Key, KnownColumn, TableFacts, absent_word, known_of
-from sfumato.network.homes import home_of
+from sfumato.network.homes import everybody, homes_of
 from sfumato.network.known import check_number
 from sfumato.network.network import Group, Network, Node, first_of_each
 from sfumato.network.parts import RowShare, chosen_by, row_shares
@@ -155,7 +155,7 @@ class _People:
         self.people = individuals_of(self.spec)
         self.groups = [group for group in network.groups if group.dataset == dataset.name]
         self.aggregates = [node for node in network.aggregates if node.dataset == dataset.name]
-        self.home = home_of(self.spec, dataset)
+        self.homes = homes_of(self.spec, dataset)
         self.nodes = first_of_each(self.groups)
         self.members = _members(self.aggregates)
         #: Where absent cells are skipped, a flag says for whom there is one.
@@ -216,18 +216,19 @@ class _People:
             self.room.run(f"DROP VIEW {_EVALUATED}")
 
     def _is_joined(self) -> bool:
-        tables = [table for table in self.room.names if table != self.home.table]
+        tables = [table for table in self.room.names if table != self.homes[0].table]
         others = any(layout_of(self.spec, t).identity(identity_of(self.dataset)) is not None for t in tables)
         return others or any(group.key is not None for group in self.groups)
 
     def _base(self) -> str:
         """SQL for one row per individual: identifier, group, cells, flags."""
-        pieces, layouts = self._pieces(self.home, home=True), [self.home]
-        for table in dict.fromkeys(column.table for column in self.spec.columns if column.table in self.room.names):
-            layout = layout_of(self.spec, table)
-            if table != self.home.table and layout.identity(identity_of(self.dataset)) is not None:
-                pieces += self._pieces(layout, home=False)
-                layouts.append(layout)
+        first, *others = self.homes
+        tables = dict.fromkeys([first.table, *(column.table for column in self.spec.columns)])
+        layouts = [layout_of(self.spec, table) for table in tables if table in self.room.names]
+        layouts = [layout for layout in layouts if layout.identity(identity_of(self.dataset)) is not None]
+        pieces = [everybody(self.room, self.homes, identity_of(self.dataset))] if others else []
+        for layout in layouts:
+            pieces += self._pieces(layout, home=not others and layout.table == first.table)
         self.room.check_same_identities(layouts, identity_of(self.dataset))
         query = f"SELECT * FROM ({pieces[0]}) AS p0"
         for number, piece in enumerate(pieces[1:], start=1):
