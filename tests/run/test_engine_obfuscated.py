@@ -64,6 +64,16 @@ def test_the_machine_stays_and_partitions_do_not_show(folder, monkeypatch, engin
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.parametrize("ends", [1.0, 3.0, 9.0])
+def test_noise_may_lead_out_of_the_intervals(folder, ends):
+    """What is published is what is looked at: a number clipped for the look would train another machine."""
+    columns = {**dict.fromkeys("abc", Interval(-ends, ends)), "y": SCHEMA.columns["y"]}
+    release = ObfuscatedRelease(Schema(columns), label="y", variance=4.0, rho=0.1, theta=1.0, accept_no_dp=True)
+    release_obfuscated(folder / "in", release, folder / "out", layout=SMALL)
+    published = parquet.read_table(folder / "out" / "table")
+    assert max(abs(published[name].to_numpy()).max() for name in "abc") > ends or ends == 9.0
+
+
 def test_the_two_sums_do_not_depend_on_the_cut(folder):
     from sfumato.run.engine.engine import LocalEngine
     from sfumato.run.partition import PartitionedTable, grouped
