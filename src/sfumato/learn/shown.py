@@ -21,7 +21,7 @@ __all__ = ["FittedShown", "SettingsShown"]
 class SettingsShown:
     """Mixin, first among the bases: scikit-learn's pictures of it, or of what it is a part of, hold its settings."""
 
-    def _get_fitted_attr_html(self, doc_link: str = "") -> dict[str, Any]:
+    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         """What scikit-learn would list of the fitted attributes: nothing."""
         return {}
 

@@ -58,8 +58,7 @@ def _no_crumb(least: float, most: float, crumb: float) -> float:
 
 def at_promises(cost: Guarantee, plan: Plan, dataset: str) -> str:
     """A cost in words: of a curve the point that the promises about this dataset can be held against."""
-    point = point_of(cost, asked_together(plan, dataset)) if isinstance(cost, ComposedDP) else None
-    if point is None:
+    if not isinstance(cost, ComposedDP) or (point := point_of(cost, asked_together(plan, dataset))) is None:
         return cost.describe()
     return f"{point.describe()} ({cost.acts} act{'s' if cost.acts > 1 else ''} composed)"
 

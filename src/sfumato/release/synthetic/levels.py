@@ -93,7 +93,7 @@ class Levels:
 
     def _whole_name(self, at: int, first: float, beyond: float) -> str:
         if beyond <= first:  # no whole number lies there
-            return _between(*self.edges[at : at + 2])
+            return _between(self.edges[at], self.edges[at + 1])
         return _between(first, beyond - 1, self.calendar)
 
     def codes(self, column: pa.ChunkedArray) -> NDArray[np.int32]:
