@@ -248,8 +248,8 @@ def tables_of_people(chance: random.Random) -> tuple[list[str], dict[str, pa.Tab
         lines += [f"sum(s{name}, x{name}(P), p(P)). publish(s{name}, s{name}, o(public))."]
         lines += [f"column({name}, kind, k{name}(K)). relation({name}, has{name}(P, K))."] if name in things else []
         lines += [f"count(h{name}, (p(P), has{name}(P, k))). publish(h{name}, h{name}, o(public))."] * (name in things)
-    ranks = {name: (name in things, rules[name] != LISTING) for name in names}
-    homes = [name for name in names if ranks[name] == min(ranks.values())]
+    listing = [name for name in names if rules[name] == LISTING]  # whatever else it names
+    homes = listing or names
     return lines_of("\n".join(lines)), rows, homes
 
 

@@ -143,6 +143,18 @@ def test_one_file_under_two_names_does_not_choose_one_part_by_another(seed, rule
         for _ in range(2):
             after = sums(network, shown(moved(chance, data, names)))
             assert {name for name in before if before[name] != after[name]} <= {f"s_{part}"}
+    # The other part's cell is declared here too, under a name that is in no part: its rows are one's own, or refused.
+    own, other = ("first", "second")[:: int(chance.choice([1, -1]))]
+    text = told_apart(parts, rule, viewed) + f"column({own}, {viewed * 'v_'}{parts[other][0]}, extra(P)). "
+    text += "random(extra(P)) :- p(P). range(extra(P), 0, 9).\n"
+    if rule in ADDED_UP:
+        with pytest.raises(PlanError, match=r"extra\(P\) of none"):
+            check_parts(Network.from_spec(load(text)))
+        return
+    more = Network.from_spec(load(text))
+    check_parts(more)
+    moved_rows = sums(more, shown(moved(chance, data, parts[other])))
+    assert {name for name, one in sums(more, shown(data)).items() if one != moved_rows[name]} <= {f"s_{other}"}
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """Several promises about the same people: what a first grant is, and what all texts say that everything costs."""
 
+import itertools
 import math
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
-from sfumato import Categories, Interval, Ledger, Study
+from sfumato import Categories, Interval, Ledger, Study, load, make_plan, run_plan
 from sfumato.core import ApproxDP, PureDP
 from sfumato.errors import UnknownDatasetError
 from sfumato.evidence.verify_plan import verify_folder
@@ -66,6 +68,30 @@ def test_a_first_grant_is_no_more_than_the_promises_together(seed, tmp_path):
     ledger.grant(dataset, need)
     for name, costs, point in charges_of(plan, dataset, [(dataset, "person")]):
         ledger.check(name, costs, promised=point)
+
+
+#: Promises of every kind; some state no (ε, δ).
+PROMISES = ("dp(1)", "dp(1, 0.000001)", "gdp(1)", "zcdp(0.5)", "renyi_dp(2, 1)", "dp(2, 0.001)")
+MIXED = """
+source(t, 't.csv'). column(t, id, p(P)). rows_per_person(t, 1). missing(t, never).
+column(t, x, x(P)). random(x(P)) :- p(P). range(x(P), 0, 110).
+dataset(d, domain(P, p(P))). mean(m, x(P), p(P)). median(q, x(P), p(P)).
+privacy_requirement(o(a), d, {}). privacy_requirement(o(b), d, {}). publish(x, m, o(a)). publish(y, q, o(b)).
+"""
+
+
+@pytest.mark.parametrize("pair", list(itertools.product(PROMISES, repeat=2)), ids=" beside ".join)
+@pytest.mark.by_day(5)
+def test_promises_of_any_two_kinds_are_granted_told_and_charged(pair, tmp_path):
+    plan = make_plan(load(MIXED.format(*pair)), sizes={"d": 200})
+    data = {"t": pa.table({"id": range(200), "x": [float(place % 110) for place in range(200)]})}
+    ledger = Ledger(tmp_path / "ledger.db", beside=())
+    run_plan(plan, data, ledger, grant=True)
+    ((name, unit),) = ledger.datasets()
+    need = need_of(plan, "d")
+    assert ledger.balance(name, unit).granted == need
+    assert plan.row_cost("d").implies(need)
+    assert whole_cost(plan, "d")
 
 
 def test_the_question_the_ledger_and_verify_tell_one_delta(tmp_path):

@@ -71,6 +71,8 @@ def _is_reach(clause: Clause, known: dict[str, Dataset]) -> bool:
     if indicator(clause.head) != "instance_rv/3" or clause.body is None:
         return False
     dataset, instance, cell = clause.head.arguments
+    if not isinstance(cell, Compound):
+        return False
     whose, what = set(variables(instance)), set(variables(cell))
     return show(dataset) in known and len(whose) == 1 and len(what) == 1 and not whose & what
 

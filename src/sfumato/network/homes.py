@@ -20,8 +20,8 @@ __all__ = ["check_homes", "everybody", "homes_of"]
 
 
 def homes_of(spec: Spec, dataset: Dataset) -> tuple[TableLayout, ...]:
-    """Whose rows are the individuals, by name: of the tables in which nothing but the individual identifies a row,
-    private ones first, those with one row of each. Of several everybody counts whom any of them names.
+    """Whose rows are the individuals, by name: of the tables that name them the private ones, if there are any, and of
+    these those with one row of each. Of several everybody counts whom any of them names.
     """
     predicate = identity_of(dataset)
     tables = sorted({column.table for column in spec.columns if indicator(column.atom) == predicate})
@@ -35,11 +35,11 @@ def everybody(room: TableRoom, homes: Sequence[TableLayout], predicate: str) -> 
     return " UNION ".join(f"SELECT {who}::VARCHAR AS id FROM {table} WHERE {who} IS NOT NULL" for table, who in named)
 
 
-def _rank(layout: TableLayout) -> tuple[bool, bool, bool]:
+def _rank(layout: TableLayout) -> tuple[bool, bool]:
     limit = layout.row_limit
     # Of a table that is put in order by a column, or averaged, a person has several rows.
     several = layout.each_person or limit is None or limit.maximum > 1 or limit.column is not None
-    return len(layout.identities) > 1, layout.public, several
+    return layout.public, several
 
 
 def check_homes(spec: Spec) -> None:

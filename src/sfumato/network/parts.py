@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from sfumato.errors import PlanError
 from sfumato.lang.reader import goals
 from sfumato.lang.spec import Column
-from sfumato.lang.term import indicator
+from sfumato.lang.term import indicator, show
 from sfumato.network.network import Network, Node
 from sfumato.network.tables import TableLayout, layout_of
 
@@ -38,18 +38,35 @@ def column_parts(network: Network, table: str) -> dict[str, str]:
     """The part that each column of `table` belongs to, for those that belong to one.
 
     Refused are a column of several parts (a value for each kind of test), for its rows cannot be chosen without it, and
-    cells of several parts in a table of which several rows of a person are added up: which rows these are would be
-    chosen by the cells of all parts.
+    cells of several parts, or of one and of none, in a table of which several rows of a person are added up: which rows
+    these are would be chosen by all these cells.
     """
     found: dict[str, str] = {}
     for part, cell in _divided_cells(network):
         for column in _columns_of(network, cell):
             if column.table == table and found.setdefault(column.name, part) != part:
                 raise _refused(f"The column {column.name} of {table} holds cells", found[column.name], part)
-    limit = next((one for one in network.spec.row_limits if one.table == table), None)
-    if limit is not None and limit.maximum > 1 and len(parts := sorted(set(found.values()))) > 1:
-        raise _refused(f"The table {table}, of which {limit.maximum} rows of a person count, holds cells", *parts[:2])
+    _check_several(network, table, found)
     return found
+
+
+def _check_several(network: Network, table: str, found: Mapping[str, str]) -> None:
+    """Rows that are added up hold cells of one part and of nothing else."""
+    limit = next((one for one in network.spec.row_limits if one.table == table), None)
+    if not found or limit is None or limit.maximum == 1:
+        return
+    what = f"The table {table}, of which {limit.maximum} rows of a person count, holds cells"
+    if len(parts := sorted(set(found.values()))) > 1:
+        raise _refused(what, *parts[:2])
+    layout = layout_of(network.spec, table)
+    known = {*found, *(column.name for _, column in layout.identities)}
+    other = next((one for one in network.spec.columns if one.table == table and one.name not in known), None)
+    if other is not None:
+        raise PlanError(
+            f"{what} of {parts[0]}, and {show(other.atom)} of none: which rows count would be chosen by both. Say "
+            f"whose it is, instance_rv({parts[0]}, Instance, {show(other.atom)}), or take its column out of {table}. "
+            "Nothing was planned and nothing was spent."
+        )
 
 
 def _divided_cells(network: Network) -> list[tuple[str, str]]:

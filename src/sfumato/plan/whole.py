@@ -45,8 +45,10 @@ def point_of(cost: Guarantee, asked: Sequence[Guarantee] = ()) -> PureDP | Appro
     for tried in (*([delta] if 0 < delta < 1 else []), *_USUAL):
         epsilon = cost.epsilon(tried)
         if epsilon < _NOTHING:
-            room = most if tried == delta and cost.delta(most) <= delta else math.inf
-            return ApproxDP(_no_crumb(max(epsilon, 1e-9), room, 1e-6), tried, adjacency=cost.adjacency)
+            fits = tried == delta and most < math.inf and cost.delta(most) <= delta
+            return ApproxDP(
+                _no_crumb(max(epsilon, 1e-9), most if fits else math.inf, 1e-6), tried, adjacency=cost.adjacency
+            )
     return None
 
 
