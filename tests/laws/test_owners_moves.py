@@ -270,3 +270,36 @@ def check(study: Study) -> bool:
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_a_study_of_owners_is_refused_or_keeps_what_it_promises(extra, seed):
     check(Drawn(random.Random(f"{extra} {seed}")).draw(extra))
+
+
+ODD = (
+    "instance_rv(patients, P, X) :- seen(V, P), X = cost(V).",
+    "instance_rv(patients, P, X) :- seen(X, P).",
+    "instance_rv(patients, P, [cost(V)]) :- seen(V, P).",
+    "instance_rv(patients, f(P), cost(V)) :- seen(V, P).",
+    "instance_rv(patients, P, cost(f(V))) :- seen(V, P).",
+    "instance_rv(patients, P, cost(V)) :- X.",
+    "instance_rv(X, P, cost(V)) :- seen(V, P).",
+    "instance_rv(patients, P, random(V)) :- seen(V, P).",
+    'instance_rv(patients, P, "x") :- seen(V, P).',
+    "instance_rv(patients, P, 3) :- seen(V, P).",
+)
+SEEN = """
+source(visits, 'v.csv'). column(visits, id, visit(V)). rows_per_person(visits, 1). missing(visits, never).
+column(visits, cost, cost(V)). random(cost(V)) :- visit(V). range(cost(V), 0, 10).
+dataset(patients, domain(P, patient(P))). privacy_requirement(a(public), patients, dp(1)).
+sum(s, cost(V), visit(V)). publish(s, s, a(public)).
+source(s1, 's.csv'). public(s1). column(s1, id, visit(V)). column(s1, patient, patient(P)). relation(s1, seen(V, P)).
+"""
+
+
+@pytest.mark.parametrize("beside", ["", "instance_rv(patients, P, cost(V)) :- seen(V, P)."], ids=["alone", "beside"])
+@pytest.mark.parametrize("line", ODD)
+def test_whatever_is_written_for_an_owners_cell_is_refused_in_words_or_pays_for_all_things(line, beside):
+    """An owner of two things in ten moves a sum by 20 at most."""
+    try:
+        plan = make_plan(load(SEEN + beside + line), {"s1": pa.table({"id": ["0", "1"], "patient": ["a", "a"]})})
+    except SfumatoError:
+        return
+    (draw,) = plan.draws
+    assert draw.scale >= 20
