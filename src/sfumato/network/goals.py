@@ -213,6 +213,7 @@ class Goals:
                 )
             if given == self.person:
                 self._check_once(literal, position)
+                self._check_named(column, literal, position)
                 person = column.name
             elif isinstance(given, Variable):
                 if literal.arguments.count(given) > 1:
@@ -234,6 +235,16 @@ class Goals:
                 f"{show(literal)} names {self.person} twice.",
                 f"Put the rows in which both are one into a table of their own, with relation(Table, "
                 f"own({self.person})), and write own({self.person}).",
+            )
+
+    def _check_named(self, column: Column, literal: Compound, position: Position | None) -> None:
+        """The column in which individuals are looked up names individuals."""
+        if indicator(column.atom) != self.identity:
+            raise refusal(
+                position,
+                f"{show(literal)} has {self.person} where {column.table} names {column.atom}, which is no individual.",
+                "Put what the relation says into the order of its line relation(Table, …), or declare the column as "
+                f"{self.identity.partition('/')[0]}({self.person}).",
             )
 
     def _known(self, column: Column, position: Position | None) -> tuple[Level, ...] | None:
