@@ -81,14 +81,20 @@ def fit(matrix: np.ndarray, labels: np.ndarray) -> None:
     PrivateLogisticRegression(epsilon=1.0, norm=6.0, random_state=0).fit(matrix, labels)
 
 
-def seconds(work: Callable[[], None], repeats: int = 3) -> tuple[float, float]:
-    """On the clock and of the processor, each the middle of a few: one alone may meet somebody else's work."""
+def seconds(work: Callable[[], None], repeats: int = 5, least: float = 0.5) -> tuple[float, float]:
+    """On the clock and of the processor, each the middle of a few: one alone may meet somebody else's work.
+
+    What is over sooner is done as often as fills `least` seconds: a few hundredths of a second are one turn of the
+    machine's scheduler, taken at once or waited for, and say nothing of a share.
+    """
     clock, processor = [], []
     for _ in range(repeats):
-        start = time.perf_counter(), time.process_time()
-        work()
-        clock.append(time.perf_counter() - start[0])
-        processor.append(time.process_time() - start[1])
+        start, times = (time.perf_counter(), time.process_time()), 0
+        while time.perf_counter() - start[0] < least:
+            work()
+            times += 1
+        clock.append((time.perf_counter() - start[0]) / times)
+        processor.append((time.process_time() - start[1]) / times)
     return sorted(clock)[repeats // 2], sorted(processor)[repeats // 2]
 
 
@@ -110,7 +116,7 @@ def main() -> None:
         (idle_clock, idle_processor), (busy_clock, busy_processor) = idle[name], loaded[name]
         ratio, fair = busy_clock / idle_clock, busy_processor / idle_processor
         kept = str(ratio <= BAR)
-        shown.add_row(name, f"{idle_clock:.2f}", f"{busy_clock:.2f}", f"{ratio:.1f}", f"{BAR:g}", kept, f"{fair:.1f}")
+        shown.add_row(name, f"{idle_clock:.3f}", f"{busy_clock:.3f}", f"{ratio:.1f}", f"{BAR:g}", kept, f"{fair:.1f}")
     Console(width=110).print(shown)
 
 
