@@ -41,17 +41,19 @@ def views_over_steps(
     shares, _ = shared_out(wholes, steps, clauses)
     times = {one.name: steps_of(one, steps, clauses) for one in wholes}
     yield from _twice(shares, times)
-    seen: dict[tuple[str, str], frozenset[int]] = {}
+    seen: dict[tuple[str, str, bool], frozenset[int]] = {}
     for one in shares:  # by whichever name: promises to several owners bind all that is shown of their things
-        key = one.dataset, one.observer
+        key = one.dataset, one.observer, one.owner is None
         seen[key] = seen.get(key, frozenset()) | times[one.name]
     kept: dict[tuple[str, str | None], dict[str, tuple[Guarantee, frozenset[int]]]] = {}
     for one in shares:
-        if numbers := seen[one.dataset, one.observer]:
+        if numbers := seen[one.dataset, one.observer, one.owner is None]:
             kept.setdefault((one.dataset, one.owner), {})[one.observer] = one.guarantee, numbers
-    for shown in kept.values():
+    for (dataset, owner), shown in kept.items():
         yield from _colluding(shown, collusions)
         yield from _with_everyone(shown, requirements)
+        if owner is not None:
+            yield from _beside_things(dataset, owner, shown, kept.get((dataset, None), {}), collusions, requirements)
 
 
 def _twice(own: Sequence[PrivacyRequirement], times: Mapping[Term, frozenset[int]]) -> Iterator[Problem]:
@@ -82,11 +84,47 @@ def _with_everyone(shown: _Shown, requirements: Sequence[PrivacyRequirement]) ->
     """Those who see what everyone sees at a step at which nothing is planned for them."""
     if EVERYONE not in shown:
         return
-    place = next((one.position for one in requirements if one.observer == EVERYONE), None)
+    place = _place(EVERYONE, requirements)
     for who in sorted(shown.keys() - {EVERYONE}):
         if not shown[EVERYONE][1] <= shown[who][1]:
             members = {EVERYONE: shown[EVERYONE], who: shown[who]}
             yield _problem(f"what everyone sees {who} sees too", members, place)
+
+
+def _beside_things(
+    dataset: str,
+    owner: str,
+    owners: _Shown,
+    things: _Shown,
+    collusions: Sequence[Collusion],
+    requirements: Sequence[PrivacyRequirement],
+) -> Iterator[Problem]:
+    """Promises to owners beside promises about their things themselves: what is shown of a thing tells about both.
+
+    Neither is a share of the other, so that none of those who collude leads: all are there at the same steps.
+    """
+    for who in sorted(owners.keys() & things.keys()):
+        yield Problem(
+            "error",
+            "step",
+            f"{who} has a requirement on {owner} and one on {dataset}, which are theirs, and sees what both publish, at "
+            "whichever steps",
+            _place(who, requirements),
+            way_out=f"Publish all of it under the requirement on {owner}, whose promise is shared out over the steps.",
+        )
+    for some, others in ((owners, things), (things, owners)):
+        if EVERYONE in some:
+            yield from _with_everyone({**others, EVERYONE: some[EVERYONE]}, requirements)
+    for group in collusions:
+        members = {who: {**things, **owners}[who] for who in sorted(group.observers & {*things, *owners})}
+        both = members.keys() & owners.keys() and members.keys() & things.keys()
+        if both and len({numbers for _, numbers in members.values()}) > 1:
+            yield _problem(f"{' and '.join(members)} collude", members, group.position)
+
+
+def _place(who: str, requirements: Sequence[PrivacyRequirement]) -> Position:
+    places = (one.position for one in requirements if one.observer == who and one.position is not None)
+    return next(places, Position("study", 1, 1))
 
 
 def _as_a_whole(requirement: PrivacyRequirement) -> PrivacyRequirement:
