@@ -18,6 +18,7 @@ from sfumato.evidence.verify_plan import verify_folder
 from sfumato.lang import load
 from sfumato.lang.inside import at_home
 from sfumato.plan.make import make_plan
+from sfumato.run.centre_part import _own_values
 from sfumato.run.held_tables import check_sizes
 from sfumato.run.over_centres import sharing_of
 from sfumato.run.study_file import run_study
@@ -116,3 +117,33 @@ def test_a_home_is_one_of_the_centres():
         at_home(load(STUDY), "a")
     with pytest.raises(PlanError, match="publishes nothing"):
         make_plan(INSIDE.replace("inside(researcher).", "inside(researcher). inside(x)."))
+
+
+GROUP = """
+source(g, 'g.parquet'). public(g). column(g, id, p(P)). column(g, kind, kind(K)). relation(g, in(P, K)).
+dataset(people, domain(P, (p(P), in(P, vip)))). sum(s, x(P), (p(P), in(P, vip))).
+"""
+THINGS = """
+source(who, 'w.parquet'). public(who). column(who, id, p(V)). column(who, patient, patient(P)). relation(who, seen(V, P)).
+dataset(people, domain(P, patient(P))). instance_rv(people, P, x(V)) :- seen(V, P). sum(s, x(V), p(V)).
+"""
+EVERYBODY = "dataset(people, domain(P, p(P))). sum(s, x(P), p(P)).\n"
+WHOLE = """
+centre(north). centre(south). dataset(hospitals, domain(C, centre(C))). persons_per_centre(people, 2).
+source(t, 't.parquet'). column(t, id, p(P)). rows_per_person(t, 1). missing(t, never).
+column(t, x, x(P)). random(x(P)) :- p(P). range(x(P), 0, 10).
+privacy_requirement(hh(public), hospitals, gdp(1)). publish(o, s, hh(public)).
+"""
+
+
+@pytest.mark.parametrize("who", [EVERYBODY, GROUP, THINGS], ids=["everybody", "a group", "owners"])
+def test_a_centre_with_more_than_was_said_stays_away_or_the_study_is_refused(who):
+    """As it was: of a public group and of owners nobody was counted, and a centre of 50 took part for one of 2."""
+    ids = [f"u{number}" for number in range(50)]
+    tables = {
+        "t": pa.table({"id": ids, "x": [1.0] * 50}),
+        "g": pa.table({"id": ids, "kind": ["vip"] * 50}),
+        "who": pa.table({"id": ids, "patient": [f"p{number // 2}" for number in range(50)]}),
+    }
+    with pytest.raises((RefusedError, StudyError), match=r"more than 2|persons_per_centre\(people, 2\)"):
+        _own_values(make_plan(load(WHOLE + who), tables), tables, b"0" * 32)

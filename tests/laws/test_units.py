@@ -86,7 +86,7 @@ def test_a_change_of_one_part_moves_what_its_promise_pays_for(seed):
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))])
+@pytest.mark.parametrize("seed", [*range(1), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
 def test_which_rows_are_used_for_a_part_does_not_hang_on_another(seed, rule):
     """Several rows of everybody, of which some count: another age does not choose another income, or it is refused."""
     chance = np.random.default_rng(seed)

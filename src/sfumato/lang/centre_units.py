@@ -22,7 +22,7 @@ from sfumato.lang.term import Position, indicator
 if TYPE_CHECKING:
     from sfumato.lang.declared import Declared
 
-__all__ = ["protect_centres"]
+__all__ = ["protect_centres", "uncounted"]
 
 _CENTRE = "centre/1"
 
@@ -66,6 +66,27 @@ def _wrong(declared: Declared, unit: Dataset, people: list[Dataset]) -> str:
     if people[0].name not in declared.persons_per_centre:
         return f"nothing says how many of {people[0].name} a centre has at most"
     return ""
+
+
+def uncounted(declared: Declared) -> Iterator[Problem]:
+    """Promises to centres with so many of somebody whom no centre counts: a public group, owners of things.
+
+    Such a dataset has become one of everybody, or of the things; a centre would count nobody and take part.
+    """
+    known = {one.name for one in declared.datasets}
+    places = {one.name: one.position for one in declared.requirements}
+    for one in declared.centre_promises:
+        if one.dataset not in known:
+            yield Problem(
+                "error",
+                "centre-units",
+                f"persons_per_centre({one.dataset}, {one.most}) counts a part of the individuals or the owners of "
+                "things, and a centre knows how many individuals its own tables name",
+                places.get(one.name) or Position("study", 1, 1),
+                way_out="Declare one dataset of all individuals, dataset(people, domain(P, person(P))), or of the "
+                "things, say persons_per_centre of it, and name the group in the goal: "
+                "sum(s, x(P), (person(P), in(P, vip))).",
+            )
 
 
 def _problem(message: str, position: Position | None) -> Problem:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sfumato.errors import StudyError
 from sfumato.lang.bindings import bound_twice, read_twice
+from sfumato.lang.centre_units import uncounted
 from sfumato.lang.check import check_grounded
 from sfumato.lang.dates import with_numbers
 from sfumato.lang.declare import declare
@@ -96,6 +97,7 @@ def _examine(text: str, path: str | None, limits: Limits | None, at: int | None)
     parted = divided(declared.datasets, declared.requirements, clauses)
     found += parted.problems
     declared.datasets, declared.requirements = list(parted.datasets), list(parted.requirements)
+    found += uncounted(declared)
     if steps:
         found += views_over_steps(declared.requirements, declared.collusions, steps, every)
     if at is not None:

@@ -35,7 +35,8 @@ from sfumato.network.peers import with_peers
 from sfumato.network.refusal import refusal
 from sfumato.network.shown import Lines, check_shown
 from sfumato.network.structure import Alike, alike, fed_datasets, individuals_of, public_facts
-from sfumato.network.tables import TableRoom, layout_of, naming_columns
+from sfumato.network.tables import TableRoom, naming_columns
+from sfumato.network.told_in_public import public_digests, structural_tables
 from sfumato.network.zones import observed_by, zones_of
 
 __all__ = ["build"]
@@ -79,12 +80,15 @@ class _Pass:
 
 def build(spec: Spec, tables: Mapping[str, Any]) -> Network:
     """The network of a study; see Network.from_spec."""
+    return replace(_built(spec, tables), given=spec, public=public_digests(spec, tables))
+
+
+def _built(spec: Spec, tables: Mapping[str, Any]) -> Network:
     spec = with_owners(spec, tables)
     people = individuals_of(spec)
     _check_owners(spec, people)
     check_homes(spec)
-    needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
-    with TableRoom(tables, needed, naming=naming_columns(spec)) as room:
+    with TableRoom(tables, structural_tables(spec), naming=naming_columns(spec)) as room:
         check_members(room, spec)
         spec = with_peers(spec, room)
         _check_peers(spec)

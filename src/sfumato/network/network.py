@@ -187,6 +187,9 @@ class Network:
     personal: tuple[tuple[Term, str], ...] = ()
     instances: tuple[tuple[str, str], ...] = ()  # (dataset or part, cell) of instance_rv
     exact: tuple[tuple[str, str], ...] = ()  # (observer, variable) of observe and reveal lines, but for one's own
+    #: The study as it was read, and a digest of each public table that this was built from (network/told_in_public.py).
+    given: Spec | None = field(default=None, repr=False, compare=False)
+    public: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def from_spec(cls, spec: Spec, tables: Mapping[str, Any] | None = None) -> Network:

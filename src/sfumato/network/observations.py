@@ -21,7 +21,8 @@ from sfumato.lang.term import Compound, Position, Term, Variable, called, indica
 from sfumato.network.network import Group, Network, Node, is_read
 from sfumato.network.nodes import masked
 from sfumato.network.structure import individuals_of, public_facts
-from sfumato.network.tables import TableRoom, layout_of, naming_columns
+from sfumato.network.tables import TableRoom, naming_columns
+from sfumato.network.told_in_public import structural_tables
 
 __all__ = ["ExactFinding", "check_observations", "is_own", "touched"]
 
@@ -75,8 +76,7 @@ def check_observations(network: Network, tables: Mapping[str, Any] | None = None
 
 
 def _facts(spec: Spec, tables: Mapping[str, Any]) -> tuple[Term, ...]:
-    needed = sorted(t for t in spec.public_tables if layout_of(spec, t).identities)
-    with TableRoom(tables, needed, naming=naming_columns(spec)) as room:
+    with TableRoom(tables, structural_tables(spec), naming=naming_columns(spec)) as room:
         return public_facts(room, spec, individuals_of(spec))
 
 

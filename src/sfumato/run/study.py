@@ -31,6 +31,7 @@ from sfumato.network.evaluate import ID, Values
 from sfumato.network.network import Network
 from sfumato.network.rows import PUBLIC_KEY
 from sfumato.network.stores.store import StoredRows
+from sfumato.network.told_in_public import network_with, with_other_public
 from sfumato.plan.act import ActKey
 from sfumato.plan.plan import Plan, Planned
 from sfumato.plan.request import requests_of
@@ -105,7 +106,7 @@ def run_plan(
     payer = None if dry else ledger  # a dry run charges nobody
     with noting_interruption():
         tables = _read(plan, data)
-        _check_derived(plan, network)
+        plan, network = _with_these(plan, network, tables)
         key = row_key or _ledger_key(payer)
         charged = _book(payer)
         stage("reading the tables")
@@ -228,17 +229,35 @@ def _room(plan: Plan, values: Values) -> int:
     return (1 << 20) + 64 * int(shown) + 32 * rows * sum(len(planned.seen) + 1 for planned in plan.publications)
 
 
-def _check_derived(plan: Plan, network: Network) -> None:
+def _with_these(plan: Plan, network: Network, tables: Mapping[str, Any]) -> tuple[Plan, Network]:
+    """The plan on the public tables that are handed in, which may say more than those it was made with; or an error."""
+    others = with_other_public(network, tables)
+    if others:
+        network = network_with(network, tables)
+        plan = replace(plan, network=network)
+    _check_derived(plan, network, others)
+    return plan, network
+
+
+def _check_derived(plan: Plan, network: Network, others: Sequence[str]) -> None:
     """A plan that was edited, or made for another study, is not run: all it claims is derived again first.
 
     Also of one that was planned a moment ago: what it holds can be changed in its place (tests/run/test_once.py).
+    `others` are public tables that say something else than when it was made.
     """
     false = [finding for finding in derive_plan(plan, network) if not finding.ok]
-    if false:
+    if not false:
+        return
+    if others:
         raise PlanError(
-            f"The plan does not follow from its study ({false[0].field}: {false[0].sentence}) Make it again with "
-            "make_plan. Nothing was read, drawn or spent."
+            f"The public {' and '.join(others)} says something else than when the plan was made, and the plan does not "
+            f"follow from that ({false[0].field}: {false[0].sentence}) Make it again with make_plan and this table. No "
+            "private table was read; nothing was drawn or spent."
         )
+    raise PlanError(
+        f"The plan does not follow from its study ({false[0].field}: {false[0].sentence}) Make it again with "
+        "make_plan. Nothing was read, drawn or spent."
+    )
 
 
 def _check_certificates(plan: Plan, holds: Callable[[Certificate], bool] | None) -> None:
