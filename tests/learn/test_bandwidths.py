@@ -18,7 +18,7 @@ from sfumato.learn import KernelClassifier, PrivateClassifier, PrivateSVC, load
 from sfumato.learn.features import FourierFeatures, random_features
 from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.kernel_moment import KernelMomentClassifier
-from sfumato.learn.kernel_rule import bandwidths, plan_kernel
+from sfumato.learn.kernel_rule import bandwidths, narrowest_by_spread, plan_kernel
 from sfumato.learn.seeds import Seeds
 
 EPSILON, DELTA = 10.0, 1e-6
@@ -163,5 +163,6 @@ def test_wider_tables_have_wider_kernels_and_narrow_ones_what_they_had():
     gammas = [plan_kernel(5000, columns, 2, EPSILON, DELTA) for columns in range(1, 200)]
     assert gammas[1].gamma == pytest.approx(10.0)
     assert all(one.gamma >= two.gamma for one, two in itertools.pairwise(gammas))
-    assert all(one.gamma_by_spread >= two.gamma_by_spread for one, two in itertools.pairwise(gammas))
+    bought = [narrowest_by_spread(columns, 0.5) for columns in range(1, 200)]
+    assert all(one >= two for one, two in itertools.pairwise(bought))
     assert bandwidths("mean", 5) == bandwidths("trained", 5) == (1.0,)

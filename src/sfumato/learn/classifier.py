@@ -25,8 +25,8 @@ from sfumato.learn.fitting import fit_inside
 from sfumato.learn.kernel_base import KernelInput
 from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.kernel_moment import KernelMomentClassifier
-from sfumato.learn.kernel_rule import bandwidths, trained_width
-from sfumato.learn.svc import PrivateSVC
+from sfumato.learn.kernel_rule import bandwidths
+from sfumato.learn.svc import TRAINED_WIDTH, PrivateSVC
 from sfumato.learn.table import checked_labels, declared_classes
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class PrivateClassifier(ClassifierMixin, KernelInput):
             gamma = ("wide" if self.delta else "spread") if pays else "auto"
             return kind(self.epsilon, self.delta, gamma=gamma, n_components=plan.n_components, **given)
         wide = len(bandwidths("trained", shape[1])) > 1
-        by_box = "auto" if wide else trained_width(shape[1]) * plan.gamma
+        by_box = "auto" if wide else TRAINED_WIDTH * plan.gamma
         model = PrivateSVC(
             self.epsilon,
             self.delta,

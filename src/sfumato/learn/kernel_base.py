@@ -32,7 +32,7 @@ from sfumato.learn.arrays import as_matrix, in_box, is_device_array, to_host
 from sfumato.learn.asked import as_fitted
 from sfumato.learn.features import FourierFeatures, check_kernel, even_components, kernel_scale, random_features
 from sfumato.learn.fitting import PrivateEstimator, pay, sentence
-from sfumato.learn.kernel_rule import KernelPlan, Kind, bandwidths, components_for, plan_kernel
+from sfumato.learn.kernel_rule import KernelPlan, Kind, bandwidths, components_for, narrowest_by_spread, plan_kernel
 from sfumato.learn.kernel_spread import KernelSpread, split_promise
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import Seeds, seed_from
@@ -258,8 +258,11 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
     def _aim(self) -> None:
         """gamma_: as given, by the public rule, or from the released spread."""
         if self.spread_ is not None:
-            wider = WIDER if isinstance(self.gamma, str) and self.gamma == "wide" else 1.0
-            self.gamma_ = wider * self.plan_.gamma_for(self.spread_.value)
+            gamma = self.plan_.gamma_for(self.spread_.value)
+            if isinstance(self.gamma, str) and self.gamma == "wide":
+                self.gamma_ = WIDER * gamma
+            else:
+                self.gamma_ = min(gamma, narrowest_by_spread(self.n_features_in_, self.spread_.value))
         else:
             self.gamma_ = self._public_gamma() if self.gamma == "auto" else moderate(self.gamma, "gamma")
 

@@ -30,9 +30,9 @@ __all__ = [
     "Kind",
     "bandwidths",
     "components_for",
+    "narrowest_by_spread",
     "plan_kernel",
     "support_gamma",
-    "trained_width",
 ]
 
 Kind = Literal["mean", "ridge", "moment"]
@@ -44,7 +44,8 @@ _REFERENCE, _GROWTH = 5.0, 0.25
 #: γ·(mean squared distance of two rows), where that distance is paid for: at a signal of 10, at the least, at the most.
 _BY_SPREAD, _SPREAD_REFERENCE, _WIDEST_BY_SPREAD, _NARROWEST_BY_SPREAD = 3.0, 10.0, 2.0, 7.0
 #: In many columns all rows are about equally far apart, and a narrow kernel is as good as 0 between any two of them.
-#: Both most values fall with the columns, from these numbers divided by them down to the least.
+#: Both most values fall with the columns, from these numbers divided by them down to the least. Not so where the spread
+#: is bought for a training, or for "wide": those are wider than sums by a quarter and a half, and were never at chance.
 _NARROWING, _NARROWEST_OF_MANY = 80.0, 3.0
 _NARROWING_BY_SPREAD, _NARROWEST_OF_MANY_BY_SPREAD = 40.0, 1.5
 #: By the box alone, in more columns than these, features of class means and of training have two bandwidths, which are
@@ -52,10 +53,6 @@ _NARROWING_BY_SPREAD, _NARROWEST_OF_MANY_BY_SPREAD = 40.0, 1.5
 #: gain.
 _FEW_COLUMNS = 5
 _MULTIPLES: dict[str, tuple[float, ...]] = {"mean": (0.5, 4.0), "trained": (0.25, 2.0)}
-#: Training combines features where sums only add kernels up: it wants a bandwidth of a quarter of theirs. Fixed on
-#: digits, vowels, Adult and made tables of 350 to 30,000 rows (learn/classifier_rule.py says more), and frozen. In many
-#: columns, where theirs is wide already, it is up to a half.
-_TRAINED_WIDTH, _TRAINED_WIDTH_OF_MANY, _MANY_COLUMNS = 0.25, 0.5, 20
 #: Share of the budget (of ε, or of μ² with δ) that the distance costs, and how far it may be off to be worth it.
 SPREAD_SHARE, _USEFUL_DEVIATION = 0.04, 0.05
 #: Gaussian noise in a score does not grow with the features; norm-gamma noise grows with their square root.
@@ -93,7 +90,7 @@ def plan_kernel(
 
     >>> plan_kernel(5000, 36, 6, 1.0, 1e-5).classifier, plan_kernel(5000, 36, 6, 1.0).classifier
     ('moment', 'mean')
-    >>> plan_kernel(5000, 36, 6, 10.0, 1e-5).gamma > plan_kernel(5000, 36, 6, 0.01, 1e-5).gamma
+    >>> plan_kernel(5000, 4, 6, 10.0, 1e-5).gamma > plan_kernel(5000, 4, 6, 0.01, 1e-5).gamma
     True
     >>> plan_kernel(5000, 36, 6, 1.0, 1e-5).pays, plan_kernel(100, 36, 6, 1.0, 1e-5).pays
     (True, False)
@@ -103,8 +100,8 @@ def plan_kernel(
     kind: Kind = "moment" if delta else "mean"
     signal = _signal(records, classes, epsilon, delta, moved)
     most = min(_NARROWEST, max(_NARROWEST_OF_MANY, _NARROWING / columns))
-    most_by_spread = min(_NARROWEST_BY_SPREAD, max(_NARROWEST_OF_MANY_BY_SPREAD, _NARROWING_BY_SPREAD / columns))
-    by_spread = min(most_by_spread, max(_WIDEST_BY_SPREAD, _BY_SPREAD * (signal / _SPREAD_REFERENCE) ** _GROWTH))
+    by_spread = _BY_SPREAD * (signal / _SPREAD_REFERENCE) ** _GROWTH
+    by_spread = min(_NARROWEST_BY_SPREAD, max(_WIDEST_BY_SPREAD, by_spread))
     pays = records is not None and _spread_deviation(records, epsilon, delta) <= _USEFUL_DEVIATION
     gamma = min(most, _scaled(signal)) / columns
     return KernelPlan(kind, gamma, components_for(kind, delta), pays, by_spread / columns)
@@ -119,13 +116,14 @@ def bandwidths(form: str, columns: int) -> tuple[float, ...]:
     return (1.0,) if columns <= _FEW_COLUMNS else _MULTIPLES.get(form, (1.0,))
 
 
-def trained_width(columns: int) -> float:
-    """The bandwidth of training, in units of that of sums.
+def narrowest_by_spread(columns: int, spread: float) -> float:
+    """The largest γ of sums for rows whose mean squared distance in a column is `spread`.
 
-    >>> trained_width(2), trained_width(50)
-    (0.25, 0.5)
+    >>> [round(narrowest_by_spread(columns, 0.5), 2) for columns in (2, 20, 80)]
+    [7.0, 0.2, 0.04]
     """
-    return _TRAINED_WIDTH_OF_MANY * min(1.0, max(_TRAINED_WIDTH / _TRAINED_WIDTH_OF_MANY, columns / _MANY_COLUMNS))
+    most = min(_NARROWEST_BY_SPREAD, max(_NARROWEST_OF_MANY_BY_SPREAD, _NARROWING_BY_SPREAD / columns))
+    return most / (columns * spread)
 
 
 def support_gamma(records: int, columns: int, epsilon: float, delta: float = 0.0) -> float:
