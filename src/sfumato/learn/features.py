@@ -85,14 +85,24 @@ def kernel_scale(kernel: str, gamma: float, reach: float) -> float:
     return 1 / reach**2 if kernel in _DEGREES else gamma
 
 
-def random_features(kernel: str, gamma: float, components: int, norm: float | None, seeds: Seeds) -> Any:
+def random_features(
+    kernel: str,
+    gamma: float,
+    components: int,
+    norm: float | None,
+    seeds: Seeds,
+    multiples: tuple[float, ...] = (1.0,),
+) -> Any:
     """Features of norm at most 1 whose inner products are near the kernel; drawn without the data.
+
+    Fourier features share out evenly between the `multiples` of γ: their kernel is the mean of those kernels.
 
     >>> random_features("quadratic", 1.0, 8, 1.0, Seeds(1))(np.ones((2, 3))).shape
     (2, 8)
     """
-    kind = SketchFeatures if check_kernel(kernel) in _DEGREES else FourierFeatures
-    return kind(gamma, components, norm, seeds, kernel)
+    if check_kernel(kernel) in _DEGREES:
+        return SketchFeatures(gamma, components, norm, seeds, kernel)
+    return FourierFeatures(gamma, components, norm, seeds, kernel, multiples)
 
 
 class FourierFeatures:
@@ -104,9 +114,18 @@ class FourierFeatures:
     True
     """
 
-    def __init__(self, gamma: float, components: int, norm: float | None, seeds: Seeds, kernel: str = "rbf") -> None:
+    def __init__(
+        self,
+        gamma: float,
+        components: int,
+        norm: float | None,
+        seeds: Seeds,
+        kernel: str = "rbf",
+        multiples: tuple[float, ...] = (1.0,),
+    ) -> None:
         self.kernel = check_kernel(kernel, tuple(_LAWS))
         self.gamma = positive(gamma, "gamma")
+        self._multiples = np.array([positive(multiple, "multiples") for multiple in multiples])
         self.pairs = even_components(components) // 2
         self.norm = norm
         self._generator = np.random.default_rng(seeds.next())  # no privacy rests on these draws
@@ -115,7 +134,8 @@ class FourierFeatures:
     def __call__(self, matrix: Any) -> Any:
         if self.frequencies is None:
             shape = (matrix.shape[1], self.pairs)
-            self.frequencies = _LAWS[self.kernel](self._generator, self.gamma, shape)
+            drawn = _LAWS[self.kernel](self._generator, self.gamma, shape)
+            self.frequencies = drawn * np.sqrt(np.resize(self._multiples, self.pairs))  # a width is 1/√γ
         if is_device_array(matrix):
             return self._on_device(matrix)
         factor: Any = 1.0
