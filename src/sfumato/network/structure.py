@@ -7,18 +7,19 @@ Not here: grounding (network/build.py). No private table is opened here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
 
 from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import Compound, Term, Variable, indicator, substitute, variables
 from sfumato.network.cells import among
+from sfumato.network.constants import Cells
 from sfumato.network.convert import level_of
 from sfumato.network.expression import sql_level, sql_name
 from sfumato.network.members import asked_things, membership_tables
 from sfumato.network.refusal import refusal
-from sfumato.network.tables import TableLayout, TableRoom, layout_of, term_of
+from sfumato.network.tables import TableLayout, TableRoom, layout_of
 
 __all__ = ["Alike", "alike", "fed_datasets", "identity_of", "individuals_of", "key_query", "public_facts"]
 
@@ -58,6 +59,7 @@ def fed_datasets(spec: Spec) -> list[Dataset]:
 
 def public_facts(room: TableRoom, spec: Spec, people: frozenset[str]) -> tuple[Term, ...]:
     """What the public tables assert about things that are no individuals."""
+    cells = Cells(spec, room)
     facts: dict[Term, None] = {}
     members, asked = membership_tables(spec), asked_things(spec)
     for table in sorted(spec.public_tables & {source.table for source in (*spec.sources, *spec.columns)}):
@@ -67,7 +69,7 @@ def public_facts(room: TableRoom, spec: Spec, people: frozenset[str]) -> tuple[T
             if table in members and indicator(atom) not in asked:  # a thousand homes that nothing asks for
                 continue
             if not personal & {variable.name for variable in variables(atom)}:
-                facts.update(dict.fromkeys(_rows(room, spec, layout, atom, {})))
+                facts.update(dict.fromkeys(_rows(room, cells, layout, atom)))
     return tuple(facts)
 
 
@@ -77,7 +79,7 @@ def alike(room: TableRoom, spec: Spec, dataset: Dataset) -> tuple[Alike, ...]:
     layouts = _personal_layouts(spec, dataset)
     if not layouts:
         return tuple(found)
-    query = key_query(room, spec, dataset)
+    query, cells = key_query(room, spec, dataset), Cells(spec, room)
     rows = room.run(f"SELECT key, min(id) FROM ({query}) GROUP BY key ORDER BY key LIMIT {MOST_STRUCTURES + 1}")
     if len(rows) > MOST_STRUCTURES:
         raise refusal(
@@ -90,7 +92,7 @@ def alike(room: TableRoom, spec: Spec, dataset: Dataset) -> tuple[Alike, ...]:
         for layout, person in layouts:
             for atom in _asserted(spec, layout):
                 if Variable(person) in variables(atom) and len(variables(atom)) > 1:
-                    given = _rows(room, spec, layout, atom, {person: example})
+                    given = _rows(room, cells, layout, atom, {person: example})
                     facts.update((substitute(fact, {person: Variable(dataset.variable)}), None) for fact in given)
         found.append(Alike(key, tuple(facts)))
     return tuple(found)
@@ -164,22 +166,32 @@ def _present(room: TableRoom, spec: Spec, layout: TableLayout, names: Sequence[s
     return " AND ".join(tests) or "TRUE"
 
 
-def _rows(room: TableRoom, spec: Spec, layout: TableLayout, atom: Compound, only: Mapping[str, str]) -> list[Term]:
+def _rows(
+    room: TableRoom, cells: Cells, layout: TableLayout, atom: Compound, only: Mapping[str, str] = MappingProxyType({})
+) -> list[Term]:
+    """What the rows of a public table say by one atom; of `only` the variables are left open."""
     names = [variable.name for variable in variables(atom)]
     bound = {name: _bound(layout, name) for name in names}
     room.types(layout.table, list(bound.values()))
     shown = [name for name in names if name not in only]
-    cells = ", ".join(sql_name(bound[name]) for name in shown) or "1"
-    where = _present(room, spec, layout, names)
+    parts = [_cell(sql_name(bound[name])) for name in shown]
+    where = _present(room, cells.spec, layout, names)
     where += "".join(f" AND {sql_name(bound[name])}::VARCHAR = {sql_level(value)}" for name, value in only.items())
-    found = room.run(f"SELECT DISTINCT {cells} FROM {room.names[layout.table]} WHERE {where} ORDER BY ALL")
-    kinds = [room.numbers_in(layout.table, bound[name]) for name in shown]
-    return [substitute(atom, _binding(shown, _cells_of(kinds, row))) for row in found]
+    rows = f"SELECT DISTINCT {', '.join(part for three in parts for part in three) or '1'}"
+    found = room.run(f"{rows} FROM {room.names[layout.table]} WHERE {where} ORDER BY ALL NULLS LAST")
+    columns = []
+    for number, name in enumerate(shown):
+        told = [(row[3 * number + 2], row[3 * number]) for row in found]
+        columns.append(cells.terms(told, layout.table, bound[name], _place_of(atom, name)))
+    if not shown:
+        return [atom] if found else []
+    return [substitute(atom, dict(zip(shown, row, strict=True))) for row in zip(*columns, strict=True)]
 
 
-def _cells_of(kinds: Sequence[Callable[[Any], Any] | None], row: Sequence[Any]) -> list[Any]:
-    return [cell if kind is None else kind(cell) for kind, cell in zip(kinds, row, strict=False)]
+def _cell(column: str) -> tuple[str, str, str]:
+    """SQL for the number of a cell, by which rows are put in order, the cell and its text."""
+    return f"TRY_CAST({column}::VARCHAR AS DOUBLE)", column, f"{column}::VARCHAR"
 
 
-def _binding(names: list[str], row: Sequence[object]) -> Mapping[str, Term]:
-    return {name: term_of(value) for name, value in zip(names, row, strict=False)}
+def _place_of(atom: Compound, name: str) -> tuple[str, int]:
+    return indicator(atom), atom.arguments.index(Variable(name))

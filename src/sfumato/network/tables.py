@@ -23,7 +23,7 @@ import pyarrow as pa
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, SchemaError
 from sfumato.lang.spec import ROW, TABLE_ENDINGS, Column, Relation, RowLimit, Spec
-from sfumato.lang.term import Compound, Term, Variable, indicator
+from sfumato.lang.term import Compound, Variable, indicator
 from sfumato.network.database import Database, borrowed
 from sfumato.network.expression import sql_level, sql_name
 from sfumato.network.plain import Plain, Portion, plain_file, plain_table
@@ -360,16 +360,17 @@ class TableRoom:
                 )
             first = first or (written, f"{column.name} of {table}")
 
-    def numbers_in(self, table: str, column: str) -> type[int] | type[float] | None:
-        """What a column of a PUBLIC table of text holds, if it holds numbers only."""
-        if column not in self.text[table]:
-            return None
+    def numbers_in(self, table: str, column: str) -> bool:
+        """Whether a column of a PUBLIC table holds numbers: by its type, or text that is numbers only."""
+        kind = plain_type(self.types(table, [column])[column])
+        if kind != TEXT:
+            return kind in NUMBERS - {"BOOLEAN"}
         cell = sql_name(column)
-        ((whole, real),) = self.run(
-            f"SELECT bool_and(regexp_full_match({cell}, '[+-]?[0-9]{{1,18}}')), "
-            f"bool_and(isfinite(TRY_CAST({cell} AS DOUBLE)) IS TRUE) FROM {self.names[table]} WHERE {cell} IS NOT NULL"
+        ((real,),) = self.run(
+            f"SELECT bool_and(isfinite(TRY_CAST({cell} AS DOUBLE)) IS TRUE) FROM {self.names[table]} "
+            f"WHERE {cell} IS NOT NULL"
         )
-        return int if whole else float if real else None
+        return bool(real)
 
 
 def _failed(error: Exception) -> str:
@@ -434,14 +435,9 @@ def name_writing(kind: str) -> str:
 
 
 def naming_columns(spec: Spec) -> dict[str, tuple[str, ...]]:
-    """The columns that say whose a row is; of private tables also what it is about."""
-    people = {indicator(dataset.goal) for dataset in spec.datasets if isinstance(dataset.goal, Compound)}
-    found = {}
-    for table in {column.table for column in spec.columns}:
-        layout = layout_of(spec, table)
-        named = [one for _, one in layout.identities if not layout.public or indicator(one.atom) in people]
-        found[table] = tuple(one.name for one in named)
-    return found
+    """The columns that say whose a row is and what it is about."""
+    tables = {column.table for column in spec.columns}
+    return {table: tuple(one.name for _, one in layout_of(spec, table).identities) for table in tables}
 
 
 def _written_as(kind: str) -> str:
@@ -450,17 +446,6 @@ def _written_as(kind: str) -> str:
     if plain in FLOATS:
         return "floating-point numbers"
     return f"decimal numbers ({kind})" if plain == "DECIMAL" and not kind.endswith(",0)") else "whole numbers or text"
-
-
-def term_of(value: Any) -> Term:
-    """A cell of a public table as a logical constant."""
-    from sfumato.lang.term import Number
-
-    if isinstance(value, bool):
-        return Compound("true" if value else "false")
-    if isinstance(value, (int, float)):
-        return Number(value)
-    return Compound(str(value))
 
 
 def _checked_path(name: str, given: Any) -> Path:
