@@ -92,7 +92,7 @@ def test_an_empty_group_leaves_a_constant_but_for_the_gap():
     measured = MeasuredGap(wish, (10.0, 5.0, 0.3), (400.0, 500.0, -0.7), 4.0)
     assert measured.bound == 1.0
     assert measured.share == pytest.approx(0.05)
-    assert "nearly constant" in measured.price
+    assert "nearly constant" in measured.price()
 
 
 def test_the_share_is_never_below_the_gap_and_the_price_is_told():

@@ -183,12 +183,11 @@ class MeasuredGap:
             return int(math.fsum(self.sums) >= 0)
         return int(math.fsum(self.sizes[1::2]) >= math.fsum(self.sizes[::2]))
 
-    @property
-    def price(self) -> str:
-        """What fairness costs, in a sentence."""
+    def price(self, labels: Sequence[Any] = ("no", "yes")) -> str:
+        """What fairness costs, in a sentence; `labels` are the answers, no first and yes second."""
         kept = 100 * self.share
         told = (
-            f"{kept:.3g} % of all answers are the rule's own, the others are {'yes' if self.constant else 'no'} "
+            f"{kept:.3g} % of all answers are the rule's own, the others are {labels[self.constant]} "
             f"whoever asks: its error is {self.share:.3g} times the rule's and {1 - self.share:.3g} times that of "
             "always giving this answer"
         )

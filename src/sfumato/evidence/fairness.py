@@ -87,6 +87,9 @@ def _checks(record: Record, events: Iterable[Record] | None) -> Iterator[Fairnes
         kept = record["share"] * bound
         yield _check("fairness.share", 0 < record["share"] <= 1 and kept <= gap * (1 + _SAME), f"{kept:.4g} ≤ {gap:g}.")
         yield _check("fairness.constant", record["constant"] in (0, 1), "It is yes or no.")
+        if "labels" in record:
+            two = isinstance(record["labels"], list) and len(record["labels"]) == 2
+            yield _check("fairness.labels", two, "They are two: no and yes.")
         if events is not None:
             yield _check("fairness.scale", _was_paid(record, events, cells), "The noise is one of the certificate's.")
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

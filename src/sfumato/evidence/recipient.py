@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sfumato.core import Categories, Schema
 from sfumato.core.places import Place
 from sfumato.evidence.drawn import Drawn, deviation_of, drawn_for
 from sfumato.evidence.facts import PublicationFacts, ReleaseFacts, gather
 from sfumato.evidence.fairness import fairness_records
 from sfumato.evidence.files import write_whole
+from sfumato.learn.table import label_above_zero
+from sfumato.plan.act import Act
 from sfumato.plan.draw_law import LAWS, draw_law
 from sfumato.plan.plan import Plan, Planned, Seen
 from sfumato.plan.told import Told, digits
@@ -45,6 +48,9 @@ class StatedLaw:
     guarantee: str = ""
     noise: str = ""
     deviation: str = ""
+    #: Of a classifier with two labels: the one that a score above 0 speaks for, and the one below.
+    label: str = ""
+    other: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,13 +109,25 @@ def _section(facts: ReleaseFacts, shown: PublicationFacts, fairness: Mapping[str
 def noise_law(plan: Plan, planned: Planned, seen: Seen) -> StatedLaw:
     """What was added to one line of a publication."""
     if act := plan.act_of(planned):
-        return StatedLaw("act", act=act.kind, guarantee=str(act.guarantee))
+        below, above = _sides(act)
+        return StatedLaw("act", act=act.kind, guarantee=str(act.guarantee), label=above, other=below)
     visible = [one for one in drawn_for(plan, planned.observer) if not one.publication]
     if own := [act for act in visible if seen.node in act.nodes]:
         return _law_of_own(plan, planned, seen, own)
     if any(set(act.nodes) & set(planned.cut) for act in visible):
         return StatedLaw("computed")
     return StatedLaw("public") if seen.error == 0 else _said(planned)
+
+
+def _sides(act: Act) -> tuple[str, str]:
+    """The labels that scores below and above 0 speak for, where there are two."""
+    target = act.parameters.get("target")
+    domain = Schema.from_toml(act.parameters["schema"]).columns.get(target) if target is not None else None
+    label = label_above_zero(domain.values) if isinstance(domain, Categories) else None
+    if not isinstance(domain, Categories) or label is None:
+        return "", ""
+    (other,) = (value for value in domain.values if value != label)
+    return str(other), str(label)
 
 
 def _law_of_own(plan: Plan, planned: Planned, seen: Seen, own: list[Drawn]) -> StatedLaw:

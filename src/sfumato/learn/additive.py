@@ -162,6 +162,7 @@ class _AdditiveModel(PrivateEstimator):
             "Functions that jump are charged for it, so that neighbouring bins share what they learn.",
             *self._model.explain().splitlines()[1:3],
             *map(sentence, self._label_notes()),
+            *self.scores_words(),
         ]
         if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")

@@ -453,7 +453,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             lines.append(f"All {plan.loss.classes} classes were trained together.")
         elif budget.models > 1:
             lines.append(f"{budget.models} one-against-the-rest models share the budget.")
-        lines.append(sentence(self.labels_note()))
+        lines += [sentence(self.labels_note()), *self.scores_words()]
         lines.append("n_iter_ was counted on the private data and is not covered: do not publish it.")
         if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")

@@ -394,7 +394,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         lines = [f"EquilibriumClassifier: {self.guarantee_}.", f"{len(self.points_)} {found} were found from {origin}."]
         noise, what = (self.noise_, "sum") if asked._by_class() else (self.votes_, "vote of every basin")
         lines.append(f"Every {what} carries noise of standard deviation {math.sqrt(noise.error()):.3g}.")
-        lines.append(sentence(self.labels_note()))
+        lines += [sentence(self.labels_note()), *self.scores_words()]
         if asked.publish == "points":
             lines.append("Only the labelled points are kept: no support function is part of this model.")
         elif not asked._by_class() and isinstance(self.guarantee_, ApproxDP | PureDP):

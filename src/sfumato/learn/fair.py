@@ -320,7 +320,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
     def price_(self) -> str:
         """What fairness costs in accuracy, in a sentence."""
         check_is_fitted(self, "measured_")
-        return self.measured_.price
+        return self.measured_.price(self.labels_)
 
     @property
     def notes_(self) -> tuple[str, ...]:

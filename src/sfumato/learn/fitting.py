@@ -29,7 +29,7 @@ from sfumato.learn.lineage import cloned, count_fit, lineage_of
 from sfumato.learn.published import refuse_unpublishable, withheld_names
 from sfumato.learn.same_rows import row_sources
 from sfumato.learn.shown import FittedShown
-from sfumato.learn.table import checked_matrix, refuse_extras
+from sfumato.learn.table import checked_matrix, label_above_zero, refuse_extras
 
 __all__ = ["SCORES", "Cost", "LedgerLike", "PrivateEstimator", "fit_inside", "fitting", "is_charged", "pay", "sentence"]
 
@@ -234,6 +234,11 @@ class PrivateEstimator(FittedShown, BaseEstimator):  # pyright: ignore[reportInc
     def labels_note(self) -> str:
         """Where the list of labels comes from, for certificates and explanations."""
         return _READ if self.reads_labels() else _DECLARED
+
+    def scores_words(self) -> tuple[str, ...]:
+        """Which of two labels a score above 0 speaks for, for explanations; nothing where each label has its own."""
+        label = label_above_zero(getattr(self, "classes_", None))
+        return () if label is None else (f"A score above 0 speaks for {label!r}, and so does what adds to a score.",)
 
 
 #: A person whose label nobody else has would show in the list of classes.

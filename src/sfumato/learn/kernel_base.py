@@ -368,6 +368,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
             + self._origin()
             + " All that follows is computed from the noisy sums.",
             sentence(self.labels_note()),
+            *self.scores_words(),
         ]
         if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")

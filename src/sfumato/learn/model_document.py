@@ -10,7 +10,7 @@ A document holds what was released and nothing else: noisy weights, public frequ
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.fair import drawn_answers
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.stepped import SteppedClassifier
+from sfumato.learn.table import label_above_zero
 
 __all__ = ["FORMAT", "PublishedModel", "load_model", "model_document", "model_from_text"]
 
@@ -63,6 +64,8 @@ class PublishedModel(Shown):
         facts = {"promise": self.guarantee, "by": self.strategy}
         facts |= {"predicts": self.target} if self.target else {}
         facts |= {"classes": ", ".join(map(str, self.classes))} if self.classes else {}
+        label = label_above_zero(self.classes or None)
+        facts |= {"a score above 0": f"speaks for {label}"} if label is not None else {}
         return Card(f"A published {self.kind}", facts, notes=self.notes)
 
     def to_text(self) -> str:
@@ -88,7 +91,10 @@ class PublishedModel(Shown):
         write_whole_file(path, self.to_text())
 
     def decision_function(self, table: Any) -> np.ndarray:
-        """Scores: of the second of two classes, of each of several, of being typical; for a regression its number."""
+        """Scores: of the second of two `classes`, of each of several, of being typical; for a regression its number.
+
+        `classes` are in the order of their values, which is not that in which a study declares them.
+        """
         rows = self._encoded(table)
         match self.rule["type"]:
             case "linear":
@@ -117,16 +123,21 @@ class PublishedModel(Shown):
     def predict(self, table: Any) -> np.ndarray:
         """Labels; for a regression numbers; for outliers 1 where a row is typical and -1 where it is not."""
         if self.fairness is not None:
-            return drawn_answers(self.chances(table), self.classes)
+            return drawn_answers(self.chances(table), self._answers())
         return self._own(table)
 
     def chances(self, table: Any) -> np.ndarray:
-        """The chance of the second class, which is what treats groups alike: draw each answer by it."""
+        """The chance of a yes, the second label as it was declared: that treats groups alike; draw answers by it."""
         if self.fairness is None:
             raise InputError("This model was not asked to be fair: use predict.")
-        own = (self._own(table) == np.asarray(self.classes)[1]).astype(float)
+        own = (self._own(table) == np.asarray(self._answers())[1]).astype(float)
         share = float(self.fairness["share"])
         return share * own + (1 - share) * int(self.fairness["constant"])
+
+    def _answers(self) -> Sequence[Any]:
+        """No and yes of a fair rule, as they were declared; documents of before list classes alone."""
+        assert self.fairness is not None
+        return self.fairness.get("labels", self.classes)
 
     def _own(self, table: Any) -> np.ndarray:
         if self.rule["type"] == "points":
@@ -196,11 +207,12 @@ def model_document(
     notes: tuple[str, ...],
     measured: MeasuredGap | None = None,
     also: Mapping[str, str] | None = None,
+    labels: Sequence[Any] = (),
 ) -> str:
-    """The text of a fitted estimator; `also` are other names of its columns."""
+    """The text of a fitted estimator; `also` are other names of its columns, `labels` no and yes of a fair rule."""
     classes = [value.item() if isinstance(value, np.generic) else value for value in getattr(model, "classes_", ())]
     rule, promise = _rule(model), str(model.guarantee_)
-    fair = None if measured is None else measured.to_dict()
+    fair = None if measured is None else {**measured.to_dict(), "labels": list(labels)}
     made = PublishedModel(
         kind, strategy, target, tuple(classes), as_fitted(model).schema, rule, promise, notes, fair, dict(also or {})
     )

@@ -25,6 +25,7 @@ __all__ = [
     "checked_labels",
     "checked_matrix",
     "declared_classes",
+    "label_above_zero",
     "label_places",
     "refuse_extras",
     "unknown_labels",
@@ -147,6 +148,18 @@ def declared_classes(classes: Any) -> np.ndarray | None:
         raise DataError("classes must list at least two different labels. Nothing was spent.")
     _check_number(declared.size)
     return np.sort(declared)
+
+
+def label_above_zero(classes: Any) -> Any:
+    """The label that a score above 0 speaks for: the later of two in the order of their values, however declared.
+
+    None of more than two, where each has its own score.
+
+    >>> label_above_zero(["no", "ja"]), label_above_zero(["ja", "no"]), label_above_zero([1, 2, 3])
+    ('no', 'no', None)
+    """
+    declared = declared_classes(classes)
+    return declared.tolist()[1] if declared is not None and declared.size == 2 else None
 
 
 def _check_number(classes: int) -> None:

@@ -116,9 +116,13 @@ def perform_fair(
     certificate = fair.certificate_
     notes = (*(note for note in certificate.notes if "random_state" not in note), *told)
     names = own_names(columns, act.parameters.get("cells", {}))
-    document = model_document(act.kind, act.strategy, target, fair.base_, notes, fair.measured_, names)
+    document = model_document(act.kind, act.strategy, target, fair.base_, notes, fair.measured_, names, labels)
     found = fair.measured_
-    numbers = {"share of own answers": found.share, "constant": float(found.constant), "bound of the gap": found.bound}
+    numbers = {
+        "share of own answers": found.share,
+        f"share that is {labels[found.constant]} whoever asks": 1 - found.share,
+        "bound of the gap": found.bound,
+    }
     measured = pa.table({"part": pa.array(list(numbers), pa.string()), "value": pa.array(list(numbers.values()))})
     return Performed(
         pa.concat_tables([told_of(fair.base_, names), measured]),

@@ -56,6 +56,7 @@ from sfumato.learn.kernel_base import MOST_ROWS, noise_for
 from sfumato.learn.losses import LogisticLoss
 from sfumato.learn.model_document import model_document
 from sfumato.learn.rows import UnitRows
+from sfumato.learn.table import label_above_zero
 from sfumato.plan.act import Act
 from sfumato.plan.cell_rules import own_names, renamed, ruled
 from sfumato.plan.plan import Seen
@@ -156,12 +157,16 @@ class LearningPublisher(Publisher):
 
 
 def _weights(model: Any, own: Mapping[str, str]) -> pa.Table:
-    """The released numbers that can be told in a list; the document has them all."""
+    """The released numbers that can be told in a list; the document has them all.
+
+    What speaks for a label names it, of two labels as of several: they stand in the order of their values, and not in
+    that in which a study declares them.
+    """
     names, values = [], []
     if hasattr(model, "coef_"):
         rows = np.atleast_2d(model.coef_)
         intercepts = np.atleast_1d(model.intercept_)
-        heads = [""] if len(rows) == 1 else [f"{label}: " for label in model.classes_]
+        heads = _heads(getattr(model, "classes_", None), len(rows))
         for head, row, intercept in zip(heads, rows, intercepts, strict=True):
             names += [f"{head}{name}" for name in (*renamed(model.schema, own).feature_names, "intercept")]
             # No row is longer than the norm, so what is added up is the same in the units that a reader knows.
@@ -178,6 +183,13 @@ def _weights(model: Any, own: Mapping[str, str]) -> pa.Table:
                 names += [f"{name}[{place}]" for place in range(flat.size)]
                 values += [float(value) for value in flat]
     return pa.table({"part": pa.array(names, pa.string()), "value": pa.array(values, pa.float64())})
+
+
+def _heads(classes: Any, rules: int) -> list[str]:
+    """What each linear rule's numbers are called after: the label that they speak for; nothing in a regression."""
+    if classes is None:
+        return [""] * rules
+    return [f"{label}: " for label in (classes if rules > 1 else [label_above_zero(classes)])]
 
 
 def _overturned(loss: float) -> float:
