@@ -25,7 +25,6 @@ from sfumato.learn.fitting import fit_inside
 from sfumato.learn.kernel_base import KernelInput
 from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.kernel_moment import KernelMomentClassifier
-from sfumato.learn.kernel_rule import bandwidths
 from sfumato.learn.svc import TRAINED_WIDTH, PrivateSVC
 from sfumato.learn.table import checked_labels, declared_classes
 
@@ -111,15 +110,13 @@ class PrivateClassifier(ClassifierMixin, KernelInput):
         given = {"adjacency": self.adjacency, "random_state": self.random_state, "classes": self.classes}
         if plan.form == "sums":
             kind = KernelMomentClassifier if self.delta else KernelMeanClassifier
-            gamma = ("wide" if self.delta else "spread") if pays else "auto"
+            gamma = "wide" if pays and self.delta else "auto"
             return kind(self.epsilon, self.delta, gamma=gamma, n_components=plan.n_components, **given)
-        wide = len(bandwidths("trained", shape[1])) > 1
-        by_box = "auto" if wide else TRAINED_WIDTH * plan.gamma
         model = PrivateSVC(
             self.epsilon,
             self.delta,
             kernel="rbf",
-            gamma="spread" if pays else by_box,
+            gamma="spread" if pays else TRAINED_WIDTH * plan.gamma,
             n_components=plan.n_components,
             norm=math.sqrt(shape[1]),
             public_size=self.public_size,

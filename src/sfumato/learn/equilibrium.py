@@ -42,7 +42,7 @@ from sfumato.learn.fitting import fit_inside, pay, sentence
 from sfumato.learn.kernel_base import ARITHMETIC, KernelInput, check_row_count
 from sfumato.learn.kernel_classifier import KernelClassifier
 from sfumato.learn.kernel_mean import KernelMeanClassifier
-from sfumato.learn.kernel_rule import plan_kernel, support_gamma
+from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.svdd import PrivateSVDD
 from sfumato.learn.table import checked_labels, declared_classes
@@ -290,7 +290,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         gamma = self.gamma
         if gamma == "auto":
             narrower = _NARROWER if shape[1] <= _FEW_COLUMNS else 1.0
-            gamma = narrower * support_gamma(shape[0], shape[1], *budget)
+            gamma = narrower * plan_kernel(shape[0], shape[1], 1, *budget).gamma
         return PrivateSVDD(
             *budget,
             C=self.C,

@@ -85,24 +85,14 @@ def kernel_scale(kernel: str, gamma: float, reach: float) -> float:
     return 1 / reach**2 if kernel in _DEGREES else gamma
 
 
-def random_features(
-    kernel: str,
-    gamma: float,
-    components: int,
-    norm: float | None,
-    seeds: Seeds,
-    multiples: tuple[float, ...] = (1.0,),
-) -> Any:
+def random_features(kernel: str, gamma: float, components: int, norm: float | None, seeds: Seeds) -> Any:
     """Features of norm at most 1 whose inner products are near the kernel; drawn without the data.
-
-    Fourier features share out evenly between the `multiples` of γ: their kernel is the mean of those kernels.
 
     >>> random_features("quadratic", 1.0, 8, 1.0, Seeds(1))(np.ones((2, 3))).shape
     (2, 8)
     """
-    if check_kernel(kernel) in _DEGREES:
-        return SketchFeatures(gamma, components, norm, seeds, kernel)
-    return FourierFeatures(gamma, components, norm, seeds, kernel, multiples)
+    kind = SketchFeatures if check_kernel(kernel) in _DEGREES else FourierFeatures
+    return kind(gamma, components, norm, seeds, kernel)
 
 
 class FourierFeatures:
@@ -114,18 +104,9 @@ class FourierFeatures:
     True
     """
 
-    def __init__(
-        self,
-        gamma: float,
-        components: int,
-        norm: float | None,
-        seeds: Seeds,
-        kernel: str = "rbf",
-        multiples: tuple[float, ...] = (1.0,),
-    ) -> None:
+    def __init__(self, gamma: float, components: int, norm: float | None, seeds: Seeds, kernel: str = "rbf") -> None:
         self.kernel = check_kernel(kernel, tuple(_LAWS))
         self.gamma = positive(gamma, "gamma")
-        self._multiples = np.array([positive(multiple, "multiples") for multiple in multiples])
         self.pairs = even_components(components) // 2
         self.norm = norm
         self._generator = np.random.default_rng(seeds.next())  # no privacy rests on these draws
@@ -134,8 +115,7 @@ class FourierFeatures:
     def __call__(self, matrix: Any) -> Any:
         if self.frequencies is None:
             shape = (matrix.shape[1], self.pairs)
-            drawn = _LAWS[self.kernel](self._generator, self.gamma, shape)
-            self.frequencies = drawn * np.sqrt(np.resize(self._multiples, self.pairs))  # a width is 1/√γ
+            self.frequencies = _LAWS[self.kernel](self._generator, self.gamma, shape)
         if is_device_array(matrix):
             return self._on_device(matrix)
         factor: Any = 1.0

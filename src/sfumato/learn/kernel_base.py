@@ -30,9 +30,9 @@ from sfumato.core.threads import calm_threads
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import as_matrix, in_box, is_device_array, to_host
 from sfumato.learn.asked import as_fitted
-from sfumato.learn.features import FourierFeatures, check_kernel, even_components, kernel_scale, random_features
+from sfumato.learn.features import check_kernel, even_components, kernel_scale, random_features
 from sfumato.learn.fitting import PrivateEstimator, pay, sentence
-from sfumato.learn.kernel_rule import KernelPlan, Kind, bandwidths, components_for, narrowest_by_spread, plan_kernel
+from sfumato.learn.kernel_rule import KernelPlan, Kind, components_for, plan_kernel
 from sfumato.learn.kernel_spread import KernelSpread, split_promise
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import Seeds, seed_from
@@ -204,16 +204,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         self._publishable = seeds.publishable
         self.spread_ = spread(for_spread) if spread is not None and for_spread is not None else None
         self._aim()
-        self._make_features(seeds)
-
-    def _make_features(self, seeds: Seeds) -> None:
-        gamma, multiples = self._feature_gamma(), self._multiples()
-        self.features_ = random_features(self.kernel, gamma, self.n_components_, None, seeds, multiples)
-
-    def _multiples(self) -> tuple[float, ...]:
-        """Of gamma_, which the features have: several where nothing but the box says how wide a kernel is right."""
-        by_box = self.spread_ is None and as_fitted(self).gamma == "auto"
-        return bandwidths(self._kind(), self.n_features_in_) if by_box else (1.0,)
+        self.features_ = random_features(self.kernel, self._feature_gamma(), self.n_components_, None, seeds)
 
     def _finish(self, promise: Guarantee, total: np.ndarray, seeds: Seeds) -> None:
         """Noise on the sums, and the weights from nothing else."""
@@ -258,11 +249,8 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
     def _aim(self) -> None:
         """gamma_: as given, by the public rule, or from the released spread."""
         if self.spread_ is not None:
-            gamma = self.plan_.gamma_for(self.spread_.value)
-            if isinstance(self.gamma, str) and self.gamma == "wide":
-                self.gamma_ = WIDER * gamma
-            else:
-                self.gamma_ = min(gamma, narrowest_by_spread(self.n_features_in_, self.spread_.value))
+            wider = WIDER if isinstance(self.gamma, str) and self.gamma == "wide" else 1.0
+            self.gamma_ = wider * self.plan_.gamma_for(self.spread_.value)
         else:
             self.gamma_ = self._public_gamma() if self.gamma == "auto" else moderate(self.gamma, "gamma")
 
@@ -293,7 +281,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         self._of_shape(X, classes)
         seeds = seed_from(self.random_state)
         self._publishable = seeds.publishable
-        self._make_features(seeds)
+        self.features_ = random_features(self.kernel, self._feature_gamma(), self.n_components_, None, seeds)
         self.weights_ = self._weights(np.zeros(self._dimension(self.n_components_, len(classes))), len(classes))
         return self
 
@@ -364,7 +352,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
             f"{type(self).__name__}: {self.guarantee_}.",
             f"{self._what()} were published once with noise of standard deviation "
             f"{math.sqrt(self.noise_.error()):.3g} each; rows have {self.n_components_} features of joint norm 1.",
-            f"Bandwidth gamma {self._gammas()} "
+            f"Bandwidth gamma {self.gamma_:.3g} "
             + self._origin()
             + " All that follows is computed from the noisy sums.",
             sentence(self.labels_note()),
@@ -373,10 +361,6 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         if not self._publishable:
             lines.append("A random_state was used: for experiments, not for publication.")
         return "\n".join(lines)
-
-    def _gammas(self) -> str:
-        multiples = self._multiples() if isinstance(self.features_, FourierFeatures) else (1.0,)
-        return " and ".join(f"{self.gamma_ * multiple:.3g}" for multiple in multiples)
 
     def _origin(self) -> str:
         if self.spread_ is not None:

@@ -25,7 +25,7 @@ from sfumato.learn.calibration import Method, TrainingPlan
 from sfumato.learn.convex_loss import ConvexLoss
 from sfumato.learn.features import Kernel, check_kernel, even_components, kernel_scale, random_features
 from sfumato.learn.joint_loss import JointLoss
-from sfumato.learn.kernel_rule import SPREAD_SHARE, bandwidths, plan_kernel
+from sfumato.learn.kernel_rule import SPREAD_SHARE, plan_kernel
 from sfumato.learn.kernel_spread import KernelSpread, PairSum
 from sfumato.learn.losses import HuberLoss, Loss, SmoothedHinge
 from sfumato.learn.passes import ArrayPasses, Passes
@@ -47,9 +47,8 @@ class PrivateSVC(PrivateLinearClassifier):
     together, with the hinge of the largest score rounded at temperature `h`. With `kernel="rbf"` rows are replaced by
     `n_components` random Fourier features of norm exactly 1 for exp(-gamma·‖x-x'‖²); the frequencies are drawn without
     the data and are part of the model (`features_`). Other kernels are those of KernelMeanClassifier. gamma="auto" is
-    the rule of `plan_kernel` for a box whose corners have `norm`, with features of two bandwidths in more than five
-    columns; "spread" spends 4 % of ε on how far rows lie apart and fits gamma to that (rows in memory, replace-one),
-    which is better wherever it can be had. Probabilities come from a public curve, or from one that is
+    the rule of `plan_kernel` for a box whose corners have `norm`; "spread" spends 4 % of ε on how far rows lie apart
+    and fits gamma to that (rows in memory, replace-one). Probabilities come from a public curve, or from one that is
     fitted to noisy counts: `calibration=0.1` spends a tenth of the budget on them. The other parameters are those of
     PrivateLogisticRegression.
 
@@ -110,12 +109,11 @@ class PrivateSVC(PrivateLinearClassifier):
         check_kernel(self.kernel, ("linear", *get_args(Kernel)))
         self.features_, self.spread_ = None, None
         if self.kernel != "linear" and not self._buys_spread():
-            multiples = bandwidths("trained", self.n_features_in_) if self.gamma == "auto" else (1.0,)
-            self._make_features(self._bandwidth(records), multiples)
+            self._make_features(self._bandwidth(records))
 
-    def _make_features(self, gamma: float, multiples: tuple[float, ...] = (1.0,)) -> None:
+    def _make_features(self, gamma: float) -> None:
         seeds = seed_from(self.random_state)
-        self.features_ = random_features(self.kernel, gamma, self.n_components, self.norm, seeds, multiples)
+        self.features_ = random_features(self.kernel, gamma, self.n_components, self.norm, seeds)
 
     def _buys_spread(self) -> bool:
         """Whether a part of ε goes to how far rows lie apart."""

@@ -28,7 +28,7 @@ from sfumato.learn.device_features import DeviceFeatures
 from sfumato.learn.features import FourierFeatures, even_components
 from sfumato.learn.fitting import pay
 from sfumato.learn.kernel_base import KernelInput, check_row_count, noise_for
-from sfumato.learn.kernel_rule import support_gamma
+from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.svdd_solver import LEAST_TOLERANCE, is_mean, nearest_to_origin
@@ -161,7 +161,7 @@ class PrivateSVDD(OutlierMixin, KernelInput):
 
     def _bandwidth(self, shape: tuple[int, ...]) -> float:
         if self.gamma == "auto":
-            return support_gamma(shape[0], shape[1], float(self.epsilon), float(self.delta))
+            return plan_kernel(shape[0], shape[1], 1, float(self.epsilon), float(self.delta)).gamma
         return moderate(self.gamma, "gamma")
 
     def score_samples(self, X: Any) -> np.ndarray:
