@@ -298,6 +298,32 @@ def test_a_silent_stranger_is_dropped(monkeypatch):
     asyncio.run(alone())
 
 
+def test_no_line_outlives_its_round():
+    """As it was: a centre that does not read what it was sent last left a socket open with nobody to close it."""
+    agreed, _, _ = small_round(3, 20, absences=0)
+    lines = []
+
+    class Watching(network.Coordination):
+        def arrive(self, reader, writer):
+            lines.append(writer)
+            writer.transport.set_write_buffer_limits(0)
+            writer.write(b"x" * (1 << 24))  # more than a line holds that nobody reads
+            super().arrive(reader, writer)
+
+    async def alone():
+        async def ready(host, port):
+            kept.extend(await asyncio.open_connection(host, port, limit=1 << 10))
+
+        kept = []
+        with pytest.raises(RoundFailedError):
+            await asyncio.wait_for(coordinate(agreed, ready=ready, join_seconds=0.3, coordination=Watching), 60)
+        assert lines and all(line.transport.get_write_buffer_size() == 0 for line in lines)  # let go, not left
+        assert all(line.get_extra_info("socket").fileno() < 0 for line in lines)
+        kept[1].close()
+
+    asyncio.run(alone())
+
+
 def test_who_comes_too_late_is_refused_in_time():
     agreed, keys, cells = small_round(3, 20, absences=0)
     here = network.Coordination(agreed, join_seconds=5)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from itertools import pairwise
 from itertools import pairwise
 
 import mpmath
@@ -71,9 +73,14 @@ def check_network(seed: int, draws: int, errors: float = 4.5) -> None:
         f"sum(sc, {value}(I), (item(I), {condition})).",
         f"mean(mc, {value}(I), (item(I), {condition})).",
         f"moment2(m2, [{value}(I), x(I)], item(I)).",
-        f"histogram(h, {value}(I), item(I), [0, 0.5, 1]).",
         "publish(count, c, p(obs)).",
     ]
+    cuts = [0.0, 0.5, 1.0]
+    declared = re.search(rf"range\({value}\(I\), (\S+), (\S+)\)\.", made.text)
+    low, high = map(float, declared.groups()) if declared else (-math.inf, math.inf)
+    if not any(low < cut < high for cut in cuts):  # cuts that split nothing are refused
+        cuts = [(low + high) / 2]
+    made.lines.append(f"histogram(h, {value}(I), item(I), {cuts}).")
     network = Network.from_spec(load(made.text))
     table, cells = table_for(seed)
     values = network.evaluate({"items": table})
@@ -102,7 +109,7 @@ def check_network(seed: int, draws: int, errors: float = 4.5) -> None:
         "sc": [chosen * weight],
         "mc": [chosen * weight, weight],
         "m2": [chosen * chosen, chosen * cells["x"], np.broadcast_to(cells["x"] ** 2, chosen.shape)],
-        "h": [1.0 * (chosen < 0), (chosen >= 0) & (chosen < 0.5), (chosen >= 0.5) & (chosen < 1), 1.0 * (chosen >= 1)],
+        "h": [(chosen >= low) & (chosen < high) for low, high in pairwise([-math.inf, *cuts, math.inf])],
     }
     for name, entries in truths.items():
         node = network.node(name)

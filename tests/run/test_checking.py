@@ -69,7 +69,7 @@ REFUSED = {
     "one variable from two tables": (
         "source(more, 'more.parquet'). column(more, id, item(I)). column(more, x, x(I)). rows_per_person(more, 1).\n"
         "mean(m, x(I), item(I)). publish(q, m, openness(public)).\n",
-        "only one table can feed a variable",
+        "is read from x of items and from x of more",
     ),
     "two individuals in a row": (
         "column(items, owner, owner(O)). dataset(owners, domain(O, owner(O))).\n"

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
+from weakref import WeakSet
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -40,6 +41,8 @@ _CONNECT_SECONDS = 30.0
 #: How long a refusal may take that is told out of courtesy.
 _TOLD_SECONDS = 1.5
 _MOST_STRANGERS = 256
+#: How long those have, once the round is over, who do not read what they were sent last.
+_LEAVE_SECONDS = 1.0
 #: How often the coordinator looks who has hung up, while others join.
 _LOOK_SECONDS = 0.5
 #: How long others still have to speak for themselves once so many refused that there can be no sum.
@@ -75,11 +78,13 @@ class Coordination:
         self._complete = asyncio.Event()
         self._last_chance = 0.0
         self._visits: set[asyncio.Task[None]] = set()
+        self._lines: WeakSet[asyncio.StreamWriter] = WeakSet()
         self._left = False
         self._offer = Offer.of(agreed).to_bytes()
 
     def arrive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Welcomes in a task of our own: one of asyncio's that is still waiting at the end prints a traceback."""
+        self._lines.add(writer)
         if self._left:
             writer.close()
             return
@@ -225,13 +230,22 @@ class Coordination:
         return self.conductor.result()
 
     async def leave(self) -> None:
-        """Hangs up on everybody and waits for nobody."""
+        """Hangs up on everybody, and waits a moment for those who do not read what they were sent last."""
         self._left = True
         self.close()
         visits = tuple(self._visits)
         for visit in visits:
             visit.cancel()
         await asyncio.gather(*visits, return_exceptions=True)
+        lines = tuple(self._lines)
+        for line in lines:
+            line.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LEAVE_SECONDS):
+                await asyncio.gather(*(line.wait_closed() for line in lines), return_exceptions=True)
+        for line in lines:  # a line that is left open would outlive the round
+            line.transport.abort()
+        await asyncio.sleep(0)
 
     def close(self) -> None:
         """Hangs up on everybody."""
