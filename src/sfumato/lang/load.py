@@ -22,6 +22,7 @@ from sfumato.lang.divisions import check_divisions, divided
 from sfumato.lang.followers import gathered
 from sfumato.lang.kinds import named_individuals
 from sfumato.lang.limits import Limits
+from sfumato.lang.others import check_others
 from sfumato.lang.owners import owned
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import LONGEST_TEXT, Clause, goals, read
@@ -126,6 +127,7 @@ def _checked(spec: Spec, found: list[Problem], limits: Limits | None) -> list[Pr
     found += check_divisions(spec.divisions, spec.clauses, private, spec.random_predicates)
     found += check_safety(spec.clauses, spec.table_predicates)
     found += check_structure(spec)
+    found += check_others(spec)
     # The engine never sees what was refused, and what it would say about a study with holes is noise.
     if not any(one.severity == "error" and one.code in _BLOCKING for one in found):
         found += check_grounded(spec, limits)

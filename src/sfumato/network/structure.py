@@ -108,7 +108,7 @@ def key_query(room: TableRoom, spec: Spec, dataset: Dataset) -> str:
             others = [v.name for v in variables(atom) if v.name != person]
             if Variable(person) not in variables(atom) or not others:
                 continue
-            cells = ", ".join(f"{sql_name(_bound(layout, name))}::VARCHAR" for name in others)
+            cells = ", ".join(_other(layout, person, name) for name in others)
             present = _present(room, spec, layout, (person, *others))
             parts.append(
                 f"SELECT {sql_name(column.name)}::VARCHAR AS id, to_json([{sql_level(f'{number}.{place}')}, {cells}])"
@@ -116,6 +116,18 @@ def key_query(room: TableRoom, spec: Spec, dataset: Dataset) -> str:
             )
     everything = " UNION ALL ".join(parts)
     return f"SELECT id, list_sort(list(DISTINCT fact))::VARCHAR AS key FROM ({everything}) GROUP BY id"
+
+
+def _other(layout: TableLayout, person: str, name: str) -> str:
+    """SQL for what a row says beside its individual; where that is the individual again, nothing stands there."""
+    who, other = (f"{sql_name(_bound(layout, one))}::VARCHAR" for one in (person, name))
+    return f"nullif({other}, {who})" if _alike_named(layout, person, name) else other
+
+
+def _alike_named(layout: TableLayout, person: str, name: str) -> bool:
+    """Whether two variables name individuals of one kind, who may be the same."""
+    kinds = [column and indicator(column.atom) for column in map(layout.bound, (person, name))]
+    return kinds[0] == kinds[1]
 
 
 def has_structure(spec: Spec, dataset: Dataset) -> bool:
@@ -169,7 +181,7 @@ def _present(room: TableRoom, spec: Spec, layout: TableLayout, names: Sequence[s
 def _rows(
     room: TableRoom, cells: Cells, layout: TableLayout, atom: Compound, only: Mapping[str, str] = MappingProxyType({})
 ) -> list[Term]:
-    """What the rows of a public table say by one atom; of `only` the variables are left open."""
+    """What the rows of a public table say by one atom; the individual of `only` stays a variable, wherever it stands."""
     names = [variable.name for variable in variables(atom)]
     bound = {name: _bound(layout, name) for name in names}
     room.types(layout.table, list(bound.values()))
@@ -182,7 +194,9 @@ def _rows(
     columns = []
     for number, name in enumerate(shown):
         told = [(row[3 * number + 2], row[3 * number]) for row in found]
-        columns.append(cells.terms(told, layout.table, bound[name], _place_of(atom, name)))
+        terms = cells.terms(told, layout.table, bound[name], _place_of(atom, name))
+        again = {text: Variable(person) for person, text in only.items() if _alike_named(layout, person, name)}
+        columns.append([again.get(text, term) for (text, _), term in zip(told, terms, strict=True)])
     if not shown:
         return [atom] if found else []
     return [substitute(atom, dict(zip(shown, row, strict=True))) for row in zip(*columns, strict=True)]
