@@ -317,7 +317,8 @@ def test_no_line_outlives_its_round():
         kept = []
         with pytest.raises(RoundFailedError):
             await asyncio.wait_for(coordinate(agreed, ready=ready, join_seconds=0.3, coordination=Watching), 60)
-        assert lines and all(line.transport.get_write_buffer_size() == 0 for line in lines)  # let go, not left
+        assert lines
+        assert all(line.transport.get_write_buffer_size() == 0 for line in lines)  # let go, not left
         assert all(line.get_extra_info("socket").fileno() < 0 for line in lines)
         kept[1].close()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from itertools import pairwise
-from itertools import pairwise
 
 import mpmath
 import numpy as np

@@ -1,4 +1,4 @@
-"""A promise that was planned with one public table says nothing about another: such a plan is not run, or still keeps it.
+"""A promise planned with one public table says nothing about another: such a plan is not run, or still keeps it.
 
 Who is whose friend, who owns what, who lives with whom and who is alike are drawn twice, for the plan and for the run.
 How far one person's cell moves what is published is counted over the table of the run in plain Python.
@@ -26,7 +26,8 @@ column(t, x, x(P)). random(x(P)) :- p(P). range(x(P), 0, 10). dataset(d, domain(
 source(f, 'f.csv'). public(f). column(f, a, p(P)).
 """
 FRIENDS = """column(f, b, p(Q)). relation(f, friend(P, Q)). privacy_requirement(r(pub), d, dp(1)).
-random(y(P)) :- p(P). depends(y(P), L, sum(L)) :- findall(x(Q), friend(P, Q), L). sum(s, y(P), p(P)). publish(o, s, r(pub)).
+random(y(P)) :- p(P). depends(y(P), L, sum(L)) :- findall(x(Q), friend(P, Q), L). sum(s, y(P), p(P)).
+publish(o, s, r(pub)).
 """
 HOMES = """column(f, b, home(H)). relation(f, lives(P, H)). correlated(d, group(H, lives(P, H)), at_most(2)).
 privacy_requirement(r(pub), d, pufferfish(1)). sum(s, x(P), p(P)). publish(o, s, r(pub)).

@@ -109,7 +109,7 @@ def test_clauses_and_goals_find_the_same_ward_in_every_writing(form, writing, tm
 @pytest.mark.parametrize("writing", WRITINGS)
 def test_each_ward_is_published_once(writing, tmp_path):
     by_ward = "sum(s(W), x(P), (p(P), in(P, W))) :- in(_, W). publish(o(W), s(W), r(pub)) :- in(_, W)."
-    text = HEAD.split("random(y(P))")[0] + by_ward
+    text = HEAD.split("random(y(P))", maxsplit=1)[0] + by_ward
     found = numbers(text, {"t": private(), "g": WRITINGS[writing](tmp_path), "h": sides()})
     own = private().assign(w=WARDS).groupby("w").x.sum()
     want = {f"s({int(w) if float(w).is_integer() else w})": x for w, x in own.items()}
@@ -129,7 +129,9 @@ def test_a_ward_in_two_ways_is_refused_in_words(tmp_path):
     for w, writing in itertools.product(("'7'", '"7"', "7.0"), list(WRITINGS)[:4]):
         tables = {"g": WRITINGS[writing](tmp_path), "h": sides()}
         text = HEAD.format(goal="in(P, 7)") + form.format(w=w)
-        with pytest.raises(SchemaError, match=r"w of g holds 7, which the study writes in several ways.*Write it in one"):
+        with pytest.raises(
+            SchemaError, match=r"w of g holds 7, which the study writes in several ways.*Write it in one"
+        ):
             Network.from_spec(load(text), tables)
 
 
@@ -163,7 +165,7 @@ def test_clauses_find_what_goals_find(codes):
 
 def test_what_nothing_asks_for_keeps_its_name():
     """Codes are no numbers: no zero in front is lost, and two codes of one number are two publications."""
-    text = HEAD.split("random(y(P))")[0] + "sum(s(W), x(P), (p(P), in(P, W))) :- ward(W). "
+    text = HEAD.split("random(y(P))", maxsplit=1)[0] + "sum(s(W), x(P), (p(P), in(P, W))) :- ward(W). "
     text += "publish(o(W), s(W), r(pub)) :- ward(W)."
     public = pd.DataFrame({"id": [1, 2, 3], "w": ["0123", "1e3", "7"]})
     network = Network.from_spec(load(text), {"g": public, "h": sides(("x", "y"))})

@@ -371,7 +371,9 @@ def test_a_class_of_somebody_elses_is_refused_before_anything_is_reserved(model,
     assert ledger.balance("d").reserved is None
 
 
-@pytest.mark.parametrize(("columns", "steepness"), [(90, 9e5), (150, 900.0), pytest.param(500, 900.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("columns", "steepness"), [(90, 9e5), (150, 900.0), pytest.param(500, 900.0, marks=pytest.mark.slow)]
+)
 def test_whatever_is_not_refused_is_solved(columns, steepness):
     """Each coefficient with a bend of its own, near the tilt: where steps were most, and grew with the coefficients."""
     penalty = HuberPenalty(0.3 / steepness, weights=0.3)

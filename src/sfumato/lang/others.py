@@ -62,7 +62,9 @@ def _problem(clause: Clause, goal: Compound, through: Term | None, untold: str |
         "a column of the public table; a sum or mean of a private cell over others is findall(cost(Q), friend(P, Q), L)."
     )
     if untold is not None:
-        message = f"{_shown(goal)}{by} asks for {untold}, of which clauses are told nothing: it would be false for everybody"
+        message = (
+            f"{_shown(goal)}{by} asks for {untold}, of which clauses are told nothing: it would be false for everybody"
+        )
         way_out = (
             "Clauses are told what a relation says of an individual fed by a table and of something else: write what is "
             "so into a column, column(Table, kind, kind(K)), relation(Table, in(P, K)), and ask for in(P, vip). The "

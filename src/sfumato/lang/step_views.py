@@ -107,8 +107,8 @@ def _beside_things(
         yield Problem(
             "error",
             "step",
-            f"{who} has a requirement on {owner} and one on {dataset}, which are theirs, and sees what both publish, at "
-            "whichever steps",
+            f"{who} has a requirement on {owner} and one on {dataset}, which are theirs, and sees what both publish, "
+            "at whichever steps",
             _place(who, requirements),
             way_out=f"Publish all of it under the requirement on {owner}, whose promise is shared out over the steps.",
         )
