@@ -31,7 +31,8 @@ random(y(P)) :- p(P). sum(s, y(P), p(P)). publish(o, s, r(pub)). count(c, (p(P),
 """
 #: How clauses tell who is in ward 7; {w} is how the study writes it.
 FORMS = {
-    "a condition": "depends(y(P), [x(P)], 10 * x(P)) :- in(P, {w}). depends(y(P), [x(P)], x(P)) :- p(P), \\+ in(P, {w}).",
+    "a condition": "depends(y(P), [x(P)], 10 * x(P)) :- in(P, {w}). "
+    "depends(y(P), [x(P)], x(P)) :- p(P), \\+ in(P, {w}).",
     "a fact of the study": "wanted({w}). depends(y(P), [x(P)], 10 * x(P)) :- in(P, W), wanted(W). "
     "own(P) :- in(P, W), wanted(W). depends(y(P), [x(P)], x(P)) :- p(P), \\+ own(P).",
     "a list": "own(P) :- in(P, W), member(W, [{w}, other]). depends(y(P), [x(P)], 10 * x(P)) :- own(P). "
@@ -129,9 +130,13 @@ def test_a_ward_in_two_ways_is_refused_in_words(tmp_path):
     for w, writing in itertools.product(("'7'", '"7"', "7.0"), list(WRITINGS)[:4]):
         tables = {"g": WRITINGS[writing](tmp_path), "h": sides()}
         text = HEAD.format(goal="in(P, 7)") + form.format(w=w)
+<<<<<<< HEAD
         with pytest.raises(
             SchemaError, match=r"w of g holds 7, which the study writes in several ways.*Write it in one"
         ):
+=======
+        with pytest.raises(SchemaError, match=r"w of g holds 7, which the study writes in several ways.*in one way"):
+>>>>>>> 65b42871fef68cca23b59fa080a69fc10be6467e
             Network.from_spec(load(text), tables)
 
 

@@ -132,7 +132,7 @@ def _columns_of(spec: Spec, form: Node | AggregateNode) -> Iterator[tuple[str, S
     """Which columns of which tables a node reads itself."""
     if isinstance(form, Node):
         if form.source is not None:
-            yield form.source.table, (form.source.name,)
+            yield form.source.table, (form.source.told,)
         return
     for member in sorted(form.condition.members(), key=str):
         yield member.table, member.columns

@@ -53,6 +53,7 @@ class DerivedNetwork:
                 self._declarations.setdefault(indicator(clause.head.arguments[0]), []).append(clause)
             if name == "depends/3":
                 self._meant.setdefault(indicator(clause.head.arguments[0]), []).append(clause)
+        self._fed = {indicator(one.atom) for one in (*self.spec.columns, *self.spec.relations)}
         self.needed = self._needed()
 
     def clause(self, position: Position | None) -> str:
@@ -83,8 +84,20 @@ class DerivedNetwork:
         """The declared variables an aggregate's value and condition cover, person by person."""
         one = self.aggregates[variable]
         terms = [*(term for _, term in one.given), one.condition]
-        patterns = [atom for term in terms for atom in _atoms(term) if indicator(atom) in self.spec.random_predicates]
+        words = {id(word) for literal in _atoms(one.condition) for word in self._words(literal)}
+        patterns = [
+            atom
+            for term in terms
+            for atom in _atoms(term)
+            if indicator(atom) in self.spec.random_predicates and id(atom) not in words
+        ]
         return [known for known in self.variables for pattern in patterns if match(pattern, known) is not None]
+
+    def _words(self, literal: Compound) -> list[Term]:
+        """What a condition names by a word, whatever else has that name: ann of treats(D, ann), f of sex(P) = f."""
+        fed = indicator(literal) in self._fed or indicator(literal) in self.spec.random_predicates
+        named = fed or literal.functor in ("=", "\\=", "==", "\\==")
+        return [part for part in literal.arguments if isinstance(part, Compound) and not part.arguments and named]
 
     def plainly(self, text: str) -> str:
         """A text in which symbolic individuals have the name that the study gives them: age(P)."""

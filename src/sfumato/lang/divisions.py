@@ -12,13 +12,13 @@ Proof: docs/proofs/units.md
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import EVERYONE, Dataset, PrivacyRequirement
-from sfumato.lang.term import Compound, Position, Term, indicator, show
+from sfumato.lang.term import Compound, Position, Term, children, indicator, show
 from sfumato.lang.whose import Division
 
 __all__ = ["Divided", "check_divisions", "divided"]
@@ -53,7 +53,7 @@ def divided(
             continue
         whole = _whole(family[0], datasets)
         wholes.append(whole)
-        parts += [Division(one.name, whole.name, _condition(one), one.position) for one in family]
+        parts += [Division(one.name, whole.name, _condition(one), one.variable, one.position) for one in family]
     where = {part.name: part for part in parts}
     problems += _seen_by_all(requirements, where)
     moved = tuple(_moved(one, where) for one in requirements)
@@ -181,15 +181,23 @@ def check_divisions(
 def _secret(
     goal: Term, defined: Mapping[str, Sequence[Clause]], private: Mapping[str, bool], random: frozenset[str]
 ) -> str | None:
+    """A private predicate or a random variable that a condition rests on, wherever it stands in it."""
     waiting, seen = [goal], set()
     while waiting:
-        current = waiting.pop()
-        name = indicator(current)
-        if name in seen:
-            continue
-        seen.add(name)
-        if private.get(name) or name in random:
-            return name
-        waiting += [part for part in getattr(current, "arguments", ()) if indicator(part) in random]
-        waiting += [one for clause in defined.get(name, ()) for one in goals(clause.body)]
+        for part in _parts(waiting.pop(), {*defined, *private}):
+            name = indicator(part)
+            if private.get(name) or name in random:
+                return name
+            if name not in seen:
+                seen.add(name)
+                waiting += [clause.body for clause in defined.get(name, ()) if clause.body is not None]
     return None
+
+
+def _parts(goal: Term, predicates: Collection[str]) -> Iterator[Term]:
+    """All that stands in a condition, but for the words that a predicate is asked about: `vip` of in(P, vip)."""
+    yield goal
+    for part in children(goal):
+        is_word = isinstance(part, Compound) and not part.arguments
+        if not (is_word and indicator(goal) in predicates):
+            yield from _parts(part, predicates)

@@ -23,7 +23,7 @@ from itertools import count
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import Spec
-from sfumato.lang.term import Compound, Term, Variable, indicator, show, variables
+from sfumato.lang.term import Compound, Term, Variable, indicator, is_ground, show, variables
 from sfumato.lang.vocabulary import AGGREGATES, STATEMENT, STRUCTURAL
 
 __all__ = ["check_others"]
@@ -41,12 +41,13 @@ def check_others(spec: Spec) -> Iterator[Problem]:
     """Every goal of a declaration about others than its individual, by public tables."""
     if not any(one.table in spec.public_tables for one in spec.columns):
         return
-    asked = _Asked(spec)
+    asked, fed = _Asked(spec), spec.table_predicates
     for clause in spec.clauses:
         name = indicator(clause.head)
         if clause.body is not None and (name in STRUCTURAL or name in AGGREGATES or name == f"{STATEMENT}/2"):
             goal = asked.unknown(clause)
-            if goal is not None:
+            # Somebody named in a private table is a leak, which is said of its own (lang/structure.py).
+            if goal is not None and not (is_ground(goal) and not fed.get(indicator(goal), ("", True))[1]):
                 through = asked.through(goal)
                 yield _problem(clause, goal, through, asked.untold(through or goal))
 
@@ -54,21 +55,22 @@ def check_others(spec: Spec) -> Iterator[Problem]:
 def _problem(clause: Clause, goal: Compound, through: Term | None, untold: str | None) -> Problem:
     by = f" (by {_shown(through)})" if through is not None else ""
     message = (
-        f"{_shown(goal)}{by} asks what public tables say of others than the individual it is about, and a clause is run "
-        "for one individual: of others nothing is told, so this would be false for everybody"
+        f"{_shown(goal)}{by} asks what public tables say of others than the individual it is about, and a clause is "
+        "run for one individual: of others nothing is told, so this would be false for everybody"
     )
     way_out = (
-        "Ask about the clause's own individual alone. What is so of others can be written beside each individual, into "
-        "a column of the public table; a sum or mean of a private cell over others is findall(cost(Q), friend(P, Q), L)."
+        "Ask about the clause's own individual alone. What is so of others can be written beside each individual, "
+        "into a column of the public table; a sum or mean of a private cell over others is findall(cost(Q), "
+        "friend(P, Q), L)."
     )
     if untold is not None:
         message = (
             f"{_shown(goal)}{by} asks for {untold}, of which clauses are told nothing: it would be false for everybody"
         )
         way_out = (
-            "Clauses are told what a relation says of an individual fed by a table and of something else: write what is "
-            "so into a column, column(Table, kind, kind(K)), relation(Table, in(P, K)), and ask for in(P, vip). The "
-            "goals of aggregates may ask for every relation of a table."
+            "Clauses are told what a relation says of an individual fed by a table and of something else: write what "
+            "is so into a column, column(Table, kind, kind(K)), relation(Table, in(P, K)), and ask for in(P, vip). "
+            "The goals of aggregates may ask for every relation of a table."
         )
     return Problem("error", "other-individuals", message, clause.at(goal), clause.text, way_out=way_out)
 
@@ -155,7 +157,9 @@ class _Asked:
         return told
 
     def _covers(self, individual: Term, body: Term | None, told: Mapping[str, frozenset[int]]) -> bool:
-        return isinstance(individual, Variable) and self._missed(individual, body, told) is None
+        if isinstance(individual, Variable):
+            return self._missed(individual, body, told) is None
+        return not any(name in told for name, _ in _goals(body))
 
     def _missed(self, individual: Term, body: Term | None, told: Mapping[str, frozenset[int]]) -> Compound | None:
         """The first goal that asks for individuals and does not have this one in a told place."""

@@ -18,6 +18,7 @@ from itertools import chain, product
 from sfumato.core import Adjacency
 from sfumato.lang.bindings import naming
 from sfumato.lang.declare import Declared
+from sfumato.lang.owners_tables import lost_with_owners
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause, goals
 from sfumato.lang.spec import Column, Dataset, Relation
@@ -47,7 +48,7 @@ def owned(clauses: Sequence[Clause], declared: Declared) -> tuple[tuple[Clause, 
     known = {dataset.name: dataset for dataset in declared.datasets}
     lines = [clause for clause in clauses if _is_reach(clause, known)]
     if not lines:
-        return tuple(clauses), (), []
+        return tuple(clauses), (), list(_same_without_owners(clauses, declared, ()))
     return _with_owners(clauses, lines, known, declared)
 
 
@@ -59,8 +60,11 @@ def _with_owners(
     problems += [*_private(reaches, declared), *_uncounted(clauses, lines, names), *_things_apart(reaches, declared)]
     owners = [_owner(reach, declared) for _, reach in reaches]
     problems += [] if problems else _changed_otherwise(reaches, declared)
+    problems += _same_without_owners(clauses, declared, names)
     if owners:  # also where something is wrong: what is said of the rest of the study then is of use
-        _move(declared, owners)
+        others = list(lost_with_owners(clauses, lines, owners, declared))
+        _move(declared, owners, keep_tables=bool(others))
+        problems += others
     problems += [] if problems else _unpromised(declared, owners, lines[0])
     rest = [clause for clause in clauses if clause not in lines and not _is_instance_of(clause, names)]
     return tuple(rest), tuple(dict.fromkeys(owners)), problems
@@ -307,13 +311,31 @@ def _keep_things(declared: Declared, owner: Owner, owners: set[str]) -> Dataset:
     return kept[owner.whole]
 
 
-def _move(declared: Declared, owners: Sequence[Owner]) -> None:
+def _same_without_owners(clauses: Sequence[Clause], declared: Declared, names: Collection[str]) -> Iterator[Problem]:
+    """same_person/2 about somebody who owns nothing: it counts the things of one person together."""
+    others = {name for pair in declared.same_people for name in pair if name not in names}
+    for clause in clauses:
+        own = dict.fromkeys(show(one) for one in clause.head.arguments if show(one) in others)
+        if indicator(clause.head) == "same_person/2" and own:
+            yield Problem(
+                "error",
+                "owners",
+                f"{show(clause.head)} counts together what one person owns in two ways, and nobody of "
+                f"{' and '.join(own)} owns things by an instance_rv line",
+                clause.position,
+                clause.text,
+                way_out="Name two datasets of owners, as of patients and doctors who have the same visits: "
+                "instance_rv(patients, P, cost(V)) :- seen(V, P, D). Or take the line out.",
+            )
+
+
+def _move(declared: Declared, owners: Sequence[Owner], keep_tables: bool = False) -> None:
     """Requirements of owners become requirements on their things; the table of owners is no structure of the "
     "network."""
     names = {owner.dataset for owner in owners}
     tables = {owner.table for owner in owners}
     things, *_ = [_keep_things(declared, owner, names) for owner in owners]
-    for what in ("columns", "relations"):
+    for what in () if keep_tables else ("columns", "relations"):
         setattr(declared, what, [one for one in getattr(declared, what) if one.table not in tables])
     declared.requirements = [
         replace(one, dataset=things.name, owner=one.dataset) if one.dataset in names else one

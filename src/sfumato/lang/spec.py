@@ -11,6 +11,7 @@ Adjacency: `dataset(Name, domain(P, Goal))` protects one individual of the goal'
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -70,6 +71,9 @@ EVERYONE = "everyone"
 #: The column that stands for "this row" in a table whose every row is one individual; no file is asked for it.
 ROW = "$row"
 
+#: How the name of a column begins that no table has (network/peers.py).
+_COMPUTED = re.compile(r"\$[0-9]+ ")
+
 #: How the name of a table's file ends.
 TABLE_ENDINGS = (".parquet", ".csv", ".tsv")
 
@@ -99,6 +103,15 @@ class Column:
     name: str
     atom: Compound
     position: Position | None = field(default=None, compare=False)
+
+    @property
+    def told(self) -> str:
+        """Its name for readers; of a column that is computed, what it holds.
+
+        >>> Column("t", "$0 sum of cost over friend", Compound("sum of cost over friend")).told
+        'sum of cost over friend'
+        """
+        return self.name.partition(" ")[2] if _COMPUTED.match(self.name) else self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ class Division:
     name: str
     whole: str
     condition: tuple[Term, ...] = ()
+    #: What its individual is called in the condition.
+    variable: str = ""
     position: Position | None = field(default=None, compare=False)
 
 

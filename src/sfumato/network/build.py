@@ -189,6 +189,7 @@ def _split(
     spec: Spec, dataset: Dataset | None, kind: Alike, symbol: Term | None, grounding: Grounding, mask: Mask
 ) -> _Pass:
     persons = (symbol,) if symbol is not None else _written_individuals(spec)
+    _check_of_all(dataset, symbol, grounding, mask)
     names = _summaries(grounding, mask)
     everything = drafts(spec, grounding, mask, names)
     own: dict[str, Draft] = {}
@@ -197,6 +198,18 @@ def _split(
         (own if mentions(draft.term, persons) else shared)[name] = draft
     _check_directions(own, shared, names)
     return _Pass(dataset, kind, symbol, grounding, mask, own, shared)
+
+
+def _check_of_all(dataset: Dataset | None, symbol: Term | None, grounding: Grounding, mask: Mask) -> None:
+    """An aggregate is one number of many: none is made for each individual, whom it would name."""
+    for entry in grounding.aggregates:
+        if dataset is not None and symbol in walk(entry.atom):
+            raise refusal(
+                entry.position,
+                f"{show(masked(entry.atom, mask))} would be an aggregate for each individual of {dataset.name}: a plan "
+                "names nobody and does not grow with their number.",
+                "Range it over things that are no individuals (:- ward(W)), or take the individual out of its name.",
+            )
 
 
 def _summaries(grounding: Grounding, mask: Mask) -> list[str]:

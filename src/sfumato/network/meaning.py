@@ -64,7 +64,7 @@ def what_of(network: Network, node: AggregateNode | Node) -> str:
         return f"{node.name} is {node.question.words()}{_where(network, node)}.{expected}"
     if node.source is not None:
         known = "public" if node.public else "private"
-        return f"{node.name} is the cell {node.source.name} of the {known} table {node.source.table}."
+        return f"{node.name} is the cell {node.source.told} of the {known} table {node.source.table}."
     whose = "one value for each individual, computed" if node.of_individual else "computed"
     behind = ", ".join(node.parents)
     return f"{node.name} is {whose} from {behind}." if behind else f"{node.name} is given by the study alone."

@@ -122,6 +122,7 @@ def _of_peers(spec: Spec, clause: Clause, what: Compound, relation: str, used: s
     if dataset is None or cell is None or cell.table in spec.public_tables:
         return None
     _check_relation(spec, clause, relation)
+    _check_only_summed(clause, what)
     if used not in ({"sum"}, {"mean"}):
         raise refusal(
             clause.position,
@@ -130,6 +131,21 @@ def _of_peers(spec: Spec, clause: Clause, what: Compound, relation: str, used: s
             "Write sum(L) or mean(L), and compute the rest from it.",
         )
     return _Found(clause, dataset, cell, relation, used == {"mean"})
+
+
+def _check_only_summed(clause: Clause, what: Compound) -> None:
+    """The list itself is never made: no other goal can ask how long it is, or what is in it."""
+    collected = clause.head.arguments[1]
+    others = (goal for goal in goals(clause.body) if indicator(goal) != "findall/3")
+    asking = next((goal for goal in others if collected in walk(goal)), None)
+    if asking is not None:
+        raise refusal(
+            clause.position,
+            f"{show(clause.head.arguments[0])} holds other individuals' {show(what)}, of which only the sum or mean is "
+            f"taken: {show(asking)} asks for the list itself.",
+            f"Take it out. mean({show(collected)}) is the sum by their number; how many each individual has is public "
+            "and can be a column of a public table.",
+        )
 
 
 def _reads_others(child: Compound, what: Compound, goal: Compound) -> bool:

@@ -181,7 +181,7 @@ def _present(room: TableRoom, spec: Spec, layout: TableLayout, names: Sequence[s
 def _rows(
     room: TableRoom, cells: Cells, layout: TableLayout, atom: Compound, only: Mapping[str, str] = MappingProxyType({})
 ) -> list[Term]:
-    """What the rows of a public table say by one atom; the individual of `only` stays a variable, wherever it stands."""
+    """What the rows of a public table say by one atom; the individual of `only` stays a variable, wherever it is."""
     names = [variable.name for variable in variables(atom)]
     bound = {name: _bound(layout, name) for name in names}
     room.types(layout.table, list(bound.values()))

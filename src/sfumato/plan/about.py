@@ -36,7 +36,7 @@ def about_of(spec: Spec) -> dict[str, Any]:
         told["decided"] = [[show(one.requirement), one.who] for one in spec.decisions]
     used = _used(spec)
     columns = [one for one in spec.columns if indicator(one.atom) in used & spec.random_predicates]
-    told["columns"] = [[one.table, one.name, _domain(spec, one), _absent(spec, one)] for one in columns]
+    told["columns"] = [[one.table, one.told, _domain(spec, one), _absent(spec, one)] for one in columns]
     tables = dict.fromkeys(one.table for one in columns)
     told["rows"] = [[table, _rows(spec, table)] for table in tables if table not in spec.public_tables]
     return told

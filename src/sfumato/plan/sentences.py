@@ -80,7 +80,7 @@ def with_meaning(planned: Planned, network: Network, act: Act | None = None, wor
 def in_own_names(network: Network, sentences: Sequence[str]) -> tuple[str, ...]:
     """Sentences in which a variable that is a column is called by the column's own name, in quotes if it is no word."""
     cells = {
-        node.name: {"column": node.source.name} for node in network.nodes if isinstance(node, Node) and node.source
+        node.name: {"column": node.source.told} for node in network.nodes if isinstance(node, Node) and node.source
     }
     names = own_names(list(cells), cells, [node.name for node in network.aggregates])
     if not names:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sfumato.errors import PlanError
 from sfumato.lang.reader import goals
-from sfumato.lang.term import Compound, Term, Variable, indicator, match, show, substitute
+from sfumato.lang.term import Compound, Term, Variable, indicator, match, show, substitute, variables
 from sfumato.lang.vocabulary import AGGREGATES
 from sfumato.lang.whose import Division
 from sfumato.network.aggregate import AggregateNode
@@ -140,12 +140,24 @@ def _check_group(network: Network, request: Request, part: Division) -> None:
     for node in nodes:
         said_by, people = _goals(network, node), identity_of(network.spec.dataset(node.dataset))
         for wanted in part.condition:
-            if not said_by or not all(_contains(goal, wanted, people) for goal in said_by):
+            _check_wanted(part, wanted)
+            if not said_by or not all(_contains(goal, wanted, part, people) for goal in said_by):
                 said = " and ".join(map(show, part.condition))
                 raise PlanError(
                     f"{request.position}{request.name} counts people outside of {part.name}: the goal of {node.name} "
                     f"does not say {said}. Write it into the goal. Nothing was planned and nothing was spent."
                 )
+
+
+def _check_wanted(part: Division, wanted: Term) -> None:
+    """A condition of a group is about its individual alone: goals are compared with it word for word."""
+    if variables(wanted) != (Variable(part.variable),):
+        raise PlanError(
+            f"{part.position}: the group {part.name} are the people with {show(wanted)}, which is about more than the "
+            "individual: whether a goal says the same cannot be told. Write a condition of the individual alone, "
+            "such as in(P, vip), with a column of the public table for what the group is. Nothing was planned and "
+            "nothing was spent."
+        )
 
 
 def _goals(network: Network, node: AggregateNode) -> list[Term]:
@@ -158,15 +170,12 @@ def _goals(network: Network, node: AggregateNode) -> list[Term]:
     return found
 
 
-def _contains(goal: Term, wanted: Term, people: str) -> bool:
+def _contains(goal: Term, wanted: Term, part: Division, people: str) -> bool:
     """Whether a conjunction has this goal of its own individual: whom its first goal of `people` names, wherever."""
     parts = goals(goal)
     named = [arguments[0] for part in parts if indicator(part) == people and (arguments := _arguments(part))]
     individual = next((one for one in named if isinstance(one, Variable)), None)  # as network/gather.py has it
-    variables = [part for part in _arguments(wanted) if isinstance(part, Variable)]
-    if individual is None or len(variables) != 1:
-        return False
-    return substitute(wanted, {variables[0].name: individual}) in parts
+    return individual is not None and substitute(wanted, {part.variable: individual}) in parts
 
 
 def _arguments(term: Term) -> tuple[Term, ...]:
