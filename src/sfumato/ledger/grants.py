@@ -41,6 +41,8 @@ _ANEW = "grant in another currency, which weighs anew what is counted already"
 _CLEARLY = 1.1
 #: The least ε that is tried, how often it is doubled, and how often what lies between is halved.
 _SMALLEST, _DOUBLINGS, _HALVINGS = 0.01, 10, 10
+#: Accounts that are named where the one that was asked for is not there.
+_MOST_NAMED = 8
 #: The δ that is left at this ε is left at every ε.
 _FAR = 700.0
 
@@ -230,6 +232,10 @@ def unknown_text(
     units = [granted for name, granted in accounts if name == dataset]
     close = difflib.get_close_matches(str(dataset), [name for name, _ in accounts], n=1)
     hint = f" Did you mean {close[0]!r}? `{show_command(close[0], ledger)}`" if close else ""
+    if accounts and not close:
+        known = list(dict.fromkeys(name for name, _ in accounts))
+        more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
+        hint = f" There are grants for {', '.join(map(repr, known[:_MOST_NAMED]))}{more}: `{show_command(None, ledger)}`."
     if units:
         hint = f" It has a grant for the unit {', '.join(units)}: `{show_command(dataset, ledger)}`."
     total = _first(items)
