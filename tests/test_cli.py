@@ -62,3 +62,23 @@ def test_calibrate_and_version():
     run = called("calibrate", "--epsilon", "1", "--delta", "1e-5", "--sensitivity", "1")
     assert "3.73" in run.stdout
     assert sfumato("--version").stdout.startswith("sfumato ")
+
+
+def test_a_warning_at_the_terminal_is_a_plain_line(tmp_path):
+    """No line of a library's code is shown, and none of its files."""
+    (tmp_path / "stays.csv").write_text("id,code\n1,a\n2,\n3,b\n", encoding="utf-8")
+    (tmp_path / "study.pl").write_text(
+        "table(stays, 'stays.csv', person(P) = id, [code: [a, b]]).\n"
+        "rows_per_person(stays, 1). missing(stays, never).\n"
+        "dataset(people, domain(P, person(P))).\nprivacy_requirement(openness(public), people, dp(1)).\n"
+        "histogram(h, code(P), person(P)).\npublish(codes, h, openness(public)).\n",
+        encoding="utf-8",
+    )
+    words = ["run", "study.pl", "--data", ".", "--ledger", "l.db", "--grant", "--out", "out"]
+    done = subprocess.run(
+        [sys.executable, "-m", "sfumato", *words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stderr.splitlines() if "Column 'code'" in line)
+    assert line.startswith("warning: Column 'code' of stays: ")
+    assert ".py" not in done.stderr

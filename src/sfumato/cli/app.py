@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -448,10 +448,16 @@ def calibrate(
     console.print(table)
 
 
+def _shown_warning(message: Warning | str, *place: Any) -> None:
+    """A warning as a line of its own, without the line of a library's code that it came by."""
+    Console(stderr=True).print(Text(f"warning: {message}"), highlight=False, soft_wrap=True)
+
+
 def main() -> None:
     """The command: errors of the one tree become one readable message and exit code 1."""
     # A warning about a cell is for whoever sits here, and may not end the command: that would tell others of the cell.
     warnings.simplefilter("default", UndeclaredCellWarning)
+    warnings.showwarning = _shown_warning
     try:
         app()
     except SfumatoError as error:

@@ -21,6 +21,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet
 
+from sfumato.core.alike_names import alike_names
 from sfumato.errors import DataError, InputError
 from sfumato.lang.problem import nearest
 from sfumato.lang.proposals import could_be_person
@@ -153,8 +154,10 @@ def header_of(table: Path, inside: str | None = None) -> tuple[StarterColumn, ..
             f"{table.name} has no header that can be read ({type(error).__name__}). Give a .parquet, .csv, .duckdb or "
             ".sqlite file. Nothing was written."
         ) from error
-    if not columns or len({column.name for column in columns}) != len(columns):
-        raise DataError(f"{table.name} has no columns, or two of the same name. Nothing was written.")
+    if not columns:
+        raise DataError(f"{table.name} has no columns. Nothing was written.")
+    if told := alike_names(inside or table.name, (column.name for column in columns)):
+        raise DataError(f"{told}. Rename one. Nothing was written.")
     return columns
 
 

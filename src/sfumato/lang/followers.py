@@ -35,6 +35,8 @@ _MISSED = {
     "correlated": re.compile(r"pufferfish is a promise about units .* which units of (.+?) do\b"),
     "fairness": re.compile(r"the fairness requirement (.+) is not declared$"),
 }
+#: How a message about one amount ends.
+_ENDING = " Nothing was spent."
 _ALIKE = ("unknown-requirement", "unknown-observer")
 #: A table that does not say whose its rows are, and a predicate that is used and nowhere defined.
 _NOBODY = re.compile(r"nothing in the table (\S+) says who")
@@ -138,4 +140,7 @@ def _counting(problem: Problem, following: int, again: int) -> Problem:
         words.append(f"… and {following} problem{'s that follow' if following > 1 else ' that follows'} from it")
     if again:
         words.append(f"and in {again} more line{'s' if again > 1 else ''}")
-    return dataclasses.replace(problem, message=f"{problem.message} ({'; '.join(words)})") if words else problem
+    # What is said of one problem alone is said of all of them at the end.
+    said = problem.message
+    said = said.removesuffix(_ENDING).removesuffix(".") if said.endswith(_ENDING) else said
+    return dataclasses.replace(problem, message=f"{said} ({'; '.join(words)})" if words else said)

@@ -178,12 +178,16 @@ def _missing_lines(words: Iterable[str]) -> list[str]:
 
 
 def _is_usable(column: StarterColumn) -> bool:
-    """Whether a study can ask about it: numbers, categories and days."""
-    return column.kind in ("number", "category", "unknown") or _is_day(column)
+    """Whether a study can ask about it: numbers, categories, days and times of day."""
+    return column.kind in ("number", "category", "unknown") or _is_day(column) or _is_time_of_day(column)
 
 
 def _is_day(column: StarterColumn) -> bool:
     return column.kind == "time" and column.type.startswith(("date", "timestamp"))
+
+
+def _is_time_of_day(column: StarterColumn) -> bool:
+    return column.kind == "time" and column.type.startswith(("time32", "time64"))
 
 
 def _domain(column: StarterColumn) -> tuple[str, str]:
@@ -192,6 +196,8 @@ def _domain(column: StarterColumn) -> tuple[str, str]:
         return "fill_in(categories)", f"{column.type}; for example [a, b, c], or fold([a, b, c]) whatever the case"
     if _is_day(column):
         return "fill_in(first_day)..fill_in(last_day)", f"{column.type}; a day is written date(2020, 1, 31)"
+    if _is_time_of_day(column):
+        return "time(0, 0)..time(23, 59, 59)", f"{column.type}; the whole day, which everybody knows"
     proposed = proposed_range(column.name, column.type)
     if proposed is not None:
         low, high = proposed

@@ -41,6 +41,8 @@ _ANEW = "grant in another currency, which weighs anew what is counted already"
 _CLEARLY = 1.1
 #: The least ε that is tried, how often it is doubled, and how often what lies between is halved.
 _SMALLEST, _DOUBLINGS, _HALVINGS = 0.01, 10, 10
+#: Accounts that are named where the one that was asked for is not there.
+_MOST_NAMED = 8
 #: The δ that is left at this ε is left at every ε.
 _FAR = 700.0
 
@@ -97,29 +99,31 @@ def more_way_out(
     enough = raised(charges, granted)
     if enough is not None and not isinstance(granted, _ONE_NUMBER):
         return f"Lower ε, drop a publication, or raise the grant with `{_raise(dataset, enough, granted, ledger)}`."
-    # Never out of a class of dependences: what was promised to families would no longer be counted for them.
-    pair = None if isinstance(granted, Pufferfish) else _least_pair(acts, charges, granted, promised, enough)
+    pair = _least_pair(acts, charges, granted, promised, enough)
     if enough is not None:
         return _dearer(dataset, enough, pair, granted, ledger)
-    other = pair if isinstance(granted, Pufferfish) else _less(pair, _in_mu(acts, charges, granted, promised))
+    # Never out of a class of dependences: what was promised to families would no longer be counted for them.
+    in_mu = None if isinstance(granted, Pufferfish) else _in_mu(acts, charges, granted, promised)
+    if pair is not None and type(pair) is type(granted):
+        return _dearer(dataset, pair, in_mu, granted, ledger)
+    other = _less(pair, in_mu)
     if other is None:
         return "No grant holds it. Ask for something with a finite cost."
-    if type(other) is type(granted):
-        return f"Lower ε, drop a publication, or raise the grant with `{_raise(dataset, other, granted, ledger)}`."
     return (
         f"No grant of this kind holds it. Ask for less, or {_ANEW}: "
         f"`{grant_command(dataset, other, ledger, granted.adjacency)}`."
     )
 
 
-def _dearer(dataset: str, enough: Guarantee, pair: ApproxDP | None, granted: Guarantee, ledger: Path) -> str:
-    """The raise, and beside it the (ε, δ) that is clearly less: an ε-DP act is dear in μ and in ρ."""
+def _dearer(dataset: str, enough: Guarantee, other: Guarantee | None, granted: Guarantee, ledger: Path) -> str:
+    """The raise, and beside it the other currency that is clearly less: an ε-DP act is dear in μ, a curve in (ε, δ)."""
     again = f"raise the grant with `{_raise(dataset, enough, granted, ledger)}`"
-    if pair is None or pair.eps * _CLEARLY >= enough.epsilon(pair.delta_):
+    delta = next((one.delta_ for one in (other, enough) if isinstance(one, ApproxDP)), 1e-6)
+    if other is None or other.epsilon(delta) * _CLEARLY >= enough.epsilon(delta):
         return f"Lower ε, drop a publication, or {again}."
     return (
-        f"Lower ε, drop a publication, or {_ANEW}: `{grant_command(dataset, pair, ledger, granted.adjacency)}`. "
-        f"Dearer for the people: {again}, which is ε = {enough.epsilon(pair.delta_):.3g} at δ = {pair.delta_:g}."
+        f"Lower ε, drop a publication, or {_ANEW}: `{grant_command(dataset, other, ledger, granted.adjacency)}`. "
+        f"Dearer for the people: {again}, which is ε = {enough.epsilon(delta):.3g} at δ = {delta:g}."
     )
 
 
@@ -148,8 +152,10 @@ def _least_pair(
     granted: Guarantee,
     promised: Guarantee | None,
     enough: Guarantee | None,
-) -> ApproxDP | None:
+) -> ApproxDP | Pufferfish | None:
     """An (ε, δ) that holds everything, ε the least to three digits; None where there is none, or none below `enough`.
+
+    Of an account of dependences one for the same windows.
 
     What an act is charged depends on the grant, so that the sum is not known before: it is tried.
     """
@@ -159,15 +165,18 @@ def _least_pair(
     if least * _CLEARLY >= (math.inf if enough is None else enough.epsilon(delta)):
         return None
 
-    def holds(epsilon: float) -> ApproxDP | None:
-        wanted = ApproxDP(epsilon, delta, adjacency=granted.adjacency)
+    def holds(epsilon: float) -> ApproxDP | Pufferfish | None:
+        pair = ApproxDP(epsilon, delta, adjacency=granted.adjacency)
+        wanted = raised_window(pair, granted) if isinstance(granted, Pufferfish) else pair
         return wanted if fits(_weighed(acts, charges, granted, wanted, promised), wanted) else None
 
     first = granted.eps if isinstance(granted, PureDP | ApproxDP) else _SMALLEST
     return _least_that(holds, max(least, first))
 
 
-def _least_that(holds: Callable[[float], ApproxDP | None], first: float) -> ApproxDP | None:
+def _least_that(
+    holds: Callable[[float], ApproxDP | Pufferfish | None], first: float
+) -> ApproxDP | Pufferfish | None:
     """What holds at about the least number from `first` on: doubled until it does, then halved, as a ratio."""
     high = next((one for one in (first * 2**power for power in range(_DOUBLINGS)) if holds(one)), None)
     if high is None:
@@ -192,7 +201,7 @@ def _round_up(value: float, digits: int) -> float:
     return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(value)))
 
 
-def _less(pair: ApproxDP | None, other: Guarantee | None) -> Guarantee | None:
+def _less(pair: ApproxDP | Pufferfish | None, other: Guarantee | None) -> Guarantee | None:
     """The one with the smaller ε at the δ of the pair."""
     if pair is None or other is None:
         return pair or other
@@ -223,6 +232,10 @@ def unknown_text(
     units = [granted for name, granted in accounts if name == dataset]
     close = difflib.get_close_matches(str(dataset), [name for name, _ in accounts], n=1)
     hint = f" Did you mean {close[0]!r}? `{show_command(close[0], ledger)}`" if close else ""
+    if accounts and not close:
+        known = list(dict.fromkeys(name for name, _ in accounts))
+        more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
+        hint = f" There are grants for {', '.join(map(repr, known[:_MOST_NAMED]))}{more}: `{show_command(None, ledger)}`."
     if units:
         hint = f" It has a grant for the unit {', '.join(units)}: `{show_command(dataset, ledger)}`."
     total = _first(items)

@@ -28,6 +28,10 @@ __all__ = [
 ]
 
 
+#: e to this power is a number still. Of a larger ε a chain leaves each unit no δ.
+_LARGEST = 700.0
+
+
 def counted_in(grant: Guarantee) -> Guarantee:
     """What charges are counted against: the grant itself, or (ε-e, δ) for a window.
 
@@ -45,7 +49,7 @@ def counted_in(grant: Guarantee) -> Guarantee:
 def window_cost(cost: Guarantee, grant: Pufferfish) -> Guarantee | None:
     """What a cost for one unit comes to when all units of the grant's window change; None where no amount is known."""
     moved = together(cost, grant.units)
-    if moved is not None or grant.dependence.single:
+    if moved is not None or grant.dependence.single or grant.left >= _LARGEST:
         return moved
     units = int(grant.units)
     each = grant.for_one()

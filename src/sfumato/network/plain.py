@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sfumato.core.alike_names import alike_names
 from sfumato.core.cell import NO_TEXT, name_of
 from sfumato.core.cell import text_of as cell_text
 from sfumato.core.tables import told_by_cells
@@ -89,6 +90,7 @@ def plain_files(paths: Sequence[Path]) -> Plain:
         from pyarrow import dataset as arrow_dataset  # brings pandas where it is installed
 
         read = arrow_dataset.dataset([str(path) for path in paths], schema=_as_read(found), format="parquet")
+        _check_names(paths[0].name, found.schema.names)
         plain = _plain(read, found.schema, found.numbers)
         native = not found.differing and all(map(_is_native, found.schema.types)) and not any(map(_is_pattern, paths))
         whole = frozenset.intersection(*map(_whole, schemas)) - found.differing
@@ -144,33 +146,36 @@ def _is_native(kind: pa.DataType) -> bool:
 def plain_table(table: Any, name: str) -> Plain:
     """An Arrow table, a data frame or a mapping."""
     if isinstance(table, pa.Table):
-        return _from_arrow(table)
+        return _from_arrow(table, name)
     if isinstance(table, Mapping) or (hasattr(table, "columns") and hasattr(table, "iloc")):
         return _from_columns(table, name)
     if hasattr(table, "__arrow_c_stream__"):
         # What a conversion says when it fails quotes cells, so it is neither repeated nor chained.
+        made = None
         with suppress(Exception):
-            return _from_arrow(pa.table(table))
+            made = pa.table(table)
+        if made is not None:
+            return _from_arrow(made, name)
     raise DataError(
         f"The table {name} is of a kind that cannot be read. Hand in a path, an Arrow table or a data frame. Nothing "
         "was published and nothing was spent."
     )
 
 
-def _from_arrow(table: pa.Table, text: Iterable[str] = ()) -> Plain:
+def _from_arrow(table: pa.Table, name: str, text: Iterable[str] = ()) -> Plain:
+    _check_names(name, table.column_names)
     columns = [_as_stored(column) for column in table.columns]
     given = pa.table(columns, names=table.column_names)
     return _plain(given, table.schema, text)
 
 
+def _check_names(table: str, names: Iterable[str]) -> None:
+    if told := alike_names(table, names):
+        raise DataError(f"{told}. Rename one. Nothing was published and nothing was spent.")
+
+
 def _plain(source: Any, schema: pa.Schema, text: Iterable[str] = ()) -> Plain:
     shown = {field.name: _shown(sql_name(field.name), field.type) for field in schema}
-    folded = {name.casefold() for name in schema.names}
-    if len(folded) < len(schema.names):
-        raise DataError(
-            "A table has columns whose names differ in nothing but small and capital letters. Rename one. Nothing was "
-            "published and nothing was spent."
-        )
     wide = [field.name for field in schema if pa.types.is_decimal256(_inner(field.type))]
     nested = frozenset(field.name for field in schema if _stored(field.type) is None)
     return Plain(source, shown, frozenset((*text, *wide)), nested, whole=_whole(schema))
@@ -283,8 +288,7 @@ def _moment(cell: str, kind: pa.DataType) -> str:
 
 def _from_columns(table: Any, name: str) -> Plain:
     names, given = _names_and_columns(table)
-    if len(set(names)) < len(names):
-        raise DataError(f"The table {name} has two columns of one name. Rename one. Nothing was spent.")
+    _check_names(name, map(str, names))
     columns, text = {}, []
     for key, values in zip(names, given, strict=True):
         typed = _typed(values)

@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 from pyarrow import csv
 
+from sfumato.core.alike_names import alike_names
 from sfumato.errors import DataError
 from sfumato.network.stores.spool import gathered
 
@@ -75,6 +76,8 @@ def header(path: Path) -> list[str]:
             f"{path.name} has no header with one name per column. Write one name per column into the first line. "
             "Nothing was spent."
         )
+    if told := alike_names(path.name, names):
+        raise DataError(f"{told}. Rename one. Nothing was published and nothing was spent.")
     return names
 
 

@@ -149,12 +149,16 @@ def _lost(node: Node, domain: Categories | Interval, column: str, kind: str) -> 
 
 def _told(node: Node, found: tuple[int, int, int], nearly: int, never: bool) -> str:
     rows, absent, unknown = found
-    if not nearly and not (never and absent + unknown):
+    # What stands for a cell that is not in the list is said in the list itself: [a, b | other].
+    collected = isinstance(node.domain, Categories) and node.domain.unknown is not None
+    undeclared = never and absent + (0 if collected else unknown) > 0
+    if not nearly and not undeclared:
         return ""
+    unknown = 0 if collected and not nearly else unknown
     near = f" ({_share(nearly, rows)} but for capital letters or blanks)" if nearly else ""
     parts = [f"{_share(absent, rows)} of its cells are absent"] if absent else []
     parts += [f"{_share(unknown, rows)} of its cells are {_wrong(node)}{near}"] if unknown else []
-    return f"{' and '.join(parts)}; {_place(node)}.{_fold(node) if nearly else ''}{_way(node) if never else ''}"
+    return f"{' and '.join(parts)}; {_place(node)}.{_fold(node) if nearly else ''}{_way(node) if undeclared else ''}"
 
 
 def _wrong(node: Node) -> str:

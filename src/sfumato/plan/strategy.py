@@ -130,7 +130,7 @@ def choose(wanted: Wanted, strategies: Sequence[Strategy], guarantee: Guarantee,
     wished = [pair for pair in usable if pair[0].name in wanted.request.preferred]
     if not usable:
         raise PlanError(
-            f"{wanted.request.position}{wanted.name}: no strategy is left for this {wanted.kind}. "
+            f"{wanted.request.position}{wanted.name}: no strategy is left for {wanted.kind}(…). "
             + " ".join(f"{other.strategy}: {other.reason}." for other in refused)
             + " Nothing was planned and nothing was spent."
         )

@@ -56,6 +56,8 @@ class Kind(ABC):
     method: ClassVar[str] = ""
     help: ClassVar[str] = ""
     subject: ClassVar[Subject] = "columns"
+    #: The method to ask where a column has categories and this one wants numbers.
+    of_categories: ClassVar[str] = "histogram"
 
     @classmethod
     def texts(cls) -> dict[str, str]:

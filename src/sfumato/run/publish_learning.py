@@ -207,7 +207,8 @@ class ClassifierPublisher(LearningPublisher):
     kind: ClassVar[str] = ClassifierKind.functor
     words: ClassVar[str] = (
         "a classifier of {target} from {columns}: a rule that anybody can apply to anybody. All that it takes from the "
-        "data are weights learned with noise"
+        "data are weights learned with noise. Listed weights of a linear one are for predicting and not for reading "
+        "off an effect: noise and a penalty draw them towards 0, and they carry no interval"
     )
     estimator: ClassVar[Any]
     seconds: ClassVar[float]  # for a thousand rows, measured on one core
@@ -401,7 +402,8 @@ class Regression(LearningPublisher):
     kind: ClassVar[str] = RegressionKind.functor
     words: ClassVar[str] = (
         "a regression of {target} on {columns}: a formula that anybody can apply to anybody. All that it takes from "
-        "the data are sums with noise"
+        "the data are sums with noise. Its coefficients are for predicting and not for reading off an effect: noise "
+        "and a ridge draw them towards 0, and they carry no interval"
     )
     summed: ClassVar[bool] = True
 

@@ -131,7 +131,7 @@ class Study(Shown):
         call.check_table(name, columns, rows_per_person, missing)
         parts = dataclasses.replace(parts, person=call.unit(unit))
         declared = call.declared(columns, word_of(parts.person))
-        call.check_rows(person, rows_per_person, data, columns)
+        call.check_rows(name, person, rows_per_person, data, columns)
         taken = parts.taken.union(*({one.functor, listing(one)} for one in declared))
         lines = [] if parts.tables else self._heading()
         lines += table_lines(parts, name, data, person, rows_per_person)

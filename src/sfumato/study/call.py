@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+from sfumato.core.alike_names import alike_names
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.text import AnyText
 from sfumato.errors import InputError, StudyError
@@ -113,13 +114,17 @@ class StudyCall:
             taken |= {found[-1].functor, listing(found[-1])}
         return found
 
-    def check_rows(self, person: str | None, rows_per_person: int, data: Any, columns: Mapping[str, Any]) -> None:
+    def check_rows(
+        self, table: str, person: str | None, rows_per_person: int, data: Any, columns: Mapping[str, Any]
+    ) -> None:
         """Refuse rows of nobody where somebody is needed, and names that the table does not have."""
         if person is None and rows_per_person != 1:
             raise refused(self.mark, "rows_per_person needs to know whose a row is: person='column'.")
         if person is None and self.parts.tables:
             raise refused(self.mark, "rows of a second table must say whose they are: person='column'.")
         known = self.read(lambda: column_names(data))
+        if told := alike_names(table, known or ()):
+            raise refused(self.mark, f"{told}. Rename one.")
         for name in (*([person] if person is not None else []), *columns):
             if known is not None and name not in known:
                 close = nearest(name, known)
@@ -177,13 +182,14 @@ class StudyCall:
         if len(set(names)) < len(names):
             raise refused(self.mark, "a column is named twice.")
         if form.subject in ("number", "numbers"):
-            self._check_numbers(found)
+            self._check_numbers(form, found)
         return found
 
-    def _check_numbers(self, columns: Sequence[DeclaredColumn]) -> None:
+    def _check_numbers(self, form: BuilderMethod, columns: Sequence[DeclaredColumn]) -> None:
         for column in columns:
             if not column.holds_numbers:
-                told = f"{column.name} has categories and no numbers; ask for a .histogram({column.name!r})."
+                other = f".{form.of_categories}({column.name!r}{', …' if form.of_categories != 'histogram' else ''})"
+                told = f"{column.name} has categories and no numbers; ask for a {other}."
                 raise refused(self.mark, told)
 
     def groups(

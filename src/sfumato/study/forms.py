@@ -70,6 +70,11 @@ class BuilderMethod(ABC):
     options: tuple[Option, ...] = ()
 
     @property
+    def of_categories(self) -> str:
+        """The method to ask where a column has categories and this one wants numbers."""
+        return "histogram"
+
+    @property
     @abstractmethod
     def chosen(self) -> bool:
         """Whether where= chooses who counts."""
@@ -300,6 +305,10 @@ class ActMethod(BuilderMethod):
     """What publish/3 names beside a question, written as its kind says."""
 
     kind: type[Kind] = Kind
+
+    @property
+    def of_categories(self) -> str:
+        return self.kind.of_categories
 
     @classmethod
     def of(cls, kind: type[Kind]) -> ActMethod:

@@ -32,6 +32,10 @@ __all__ = ["StudyRelease"]
 #: Publications that a notebook shows at once; the others are named.
 _SHOWN = 12
 _NUMBERS = ("value", "standard_error", "low", "high")
+_FOR_PREDICTING = (
+    "Numbers of a model are for predicting and not for reading off an effect: noise and a ridge draw coefficients towards "
+    "0, and they carry no interval."
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,7 +48,8 @@ class StudyRelease(Shown):
     def __getitem__(self, key: str | tuple[str, str]) -> Tidy:
         """The numbers of a publication, or of a (publication, reader) where several readers have a version."""
         one = self._published(key)
-        return Tidy(self._tidied(one), f"{one.name}, for {one.observer}")
+        told = _FOR_PREDICTING if one.values.column_names == ["part", "value"] else ""
+        return Tidy(self._tidied(one), f"{one.name}, for {one.observer}", caution=told)
 
     def _published(self, key: str | tuple[str, str]) -> Published:
         try:

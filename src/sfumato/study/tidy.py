@@ -37,10 +37,18 @@ class Tidy(Shown):
     ([3.25, 5.5], 2)
     """
 
-    def __init__(self, columns: pa.Table | Mapping[str, Sequence[Any]], title: str = "", note: str = "") -> None:
+    def __init__(
+        self,
+        columns: pa.Table | Mapping[str, Sequence[Any]],
+        title: str = "",
+        note: str = "",
+        *,
+        caution: str = "",
+    ) -> None:
         self._table: Any = pa.table(dict(columns)) if isinstance(columns, Mapping) else columns
         self.title = title
         self.note = note
+        self.caution = caution  # what stands with the numbers wherever they are shown, printed too
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -89,7 +97,7 @@ class Tidy(Shown):
             head.append("95 % interval")
             for cells, interval in zip(shown, _intervals([(row["low"], row["high"]) for row in rows]), strict=True):
                 cells.append(interval)
-        return Card(self.title, head=head, rows=shown, notes=[self.note] if self.note else [])
+        return Card(self.title, head=head, rows=shown, notes=[*filter(None, (self.note, self.caution))])
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self._table.__arrow_c_stream__(requested_schema)
@@ -115,7 +123,7 @@ class Tidy(Shown):
             "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
         ]
         more = len(self) - _SHOWN
-        return "\n".join([*lines, *([f"… and {more} more rows"] if more > 0 else [])])
+        return "\n".join([*lines, *([f"… and {more} more rows"] if more > 0 else []), *filter(None, [self.caution])])
 
 
 def _with_moments(table: pa.Table) -> pa.Table:

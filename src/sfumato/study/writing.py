@@ -233,6 +233,11 @@ def _truth_word(value: Scalar) -> str:
 
 def _range_of(given: Sequence[Any]) -> Interval | None:
     """(low, high) as numbers or days; None for anything else."""
+    if isinstance(given, tuple) and len(given) == 3 and all(type(one) in (int, float) for one in given):
+        raise InputError(
+            f"{given!r} is no range, which has two ends: ({given[0]!r}, {given[-1]!r}). Of three categories write a "
+            f"list, {list(given)!r}; what stands for an absent cell is Interval(low, high, null=…)"
+        )
     if not isinstance(given, tuple) or len(given) != 2:
         return None
     if all(isinstance(end, (int, float)) for end in given):

@@ -21,3 +21,4 @@ class RegressionKind(Kind):
     method = "regression"
     help = "A private linear model that predicts a number from other columns."
     subject = "number"
+    of_categories = "classifier"
