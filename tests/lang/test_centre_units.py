@@ -125,7 +125,8 @@ dataset(people, domain(P, (p(P), in(P, vip)))). sum(s, x(P), (p(P), in(P, vip)))
 """
 THINGS = """
 source(who, 'w.parquet'). public(who). column(who, id, p(V)). column(who, patient, patient(P)).
-relation(who, seen(V, P)). dataset(people, domain(P, patient(P))). instance_rv(people, P, x(V)) :- seen(V, P). sum(s, x(V), p(V)).
+relation(who, seen(V, P)). dataset(people, domain(P, patient(P))).
+instance_rv(people, P, x(V)) :- seen(V, P). sum(s, x(V), p(V)).
 """
 EVERYBODY = "dataset(people, domain(P, p(P))). sum(s, x(P), p(P)).\n"
 WHOLE = """

@@ -130,13 +130,7 @@ def test_a_ward_in_two_ways_is_refused_in_words(tmp_path):
     for w, writing in itertools.product(("'7'", '"7"', "7.0"), list(WRITINGS)[:4]):
         tables = {"g": WRITINGS[writing](tmp_path), "h": sides()}
         text = HEAD.format(goal="in(P, 7)") + form.format(w=w)
-<<<<<<< HEAD
-        with pytest.raises(
-            SchemaError, match=r"w of g holds 7, which the study writes in several ways.*Write it in one"
-        ):
-=======
         with pytest.raises(SchemaError, match=r"w of g holds 7, which the study writes in several ways.*in one way"):
->>>>>>> 65b42871fef68cca23b59fa080a69fc10be6467e
             Network.from_spec(load(text), tables)
 
 

@@ -223,10 +223,13 @@ def test_a_word_of_a_goal_may_be_the_name_of_an_aggregate(goal, name):
 # ── others ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 F = pd.DataFrame({"a": ["u0", "u0", "u1"], "b": ["u1", "u2", "u2"]})
-FRIENDS = PEOPLE.split("source(g")[0] + """
+FRIENDS = (
+    PEOPLE.split("source(g", maxsplit=1)[0]
+    + """
 source(f, 'f.csv'). public(f). column(f, a, p(P)). column(f, b, p(Q)). relation(f, friend(P, Q)).
 dataset(d, domain(P, p(P))). privacy_requirement(r(pub), d, dp(1)).
 """
+)
 OTHERS = {
     "an aggregate for each": (
         "count(s(Q), (p(P), friend(P, Q))) :- friend(_, Q). publish(o(Q), s(Q), r(pub)) :- friend(_, Q).",

@@ -77,9 +77,12 @@ def frame() -> pd.DataFrame:
 
 
 def told_of(columns, ask, epsilon=1):
-    with pytest.raises(SfumatoError) as told:
+    def asked():
         study = Study("s").table("stays", frame(), person="id", columns=columns, missing="never")
-        ask(study.promise("p", epsilon=epsilon)).plan(size=2)
+        return ask(study.promise("p", epsilon=epsilon)).plan(size=2)
+
+    with pytest.raises(SfumatoError) as told:
+        asked()
     return str(told.value)
 
 

@@ -25,8 +25,10 @@ _GOALS = frozenset((",/2", ";/2", "\\+/1", "not/1"))
 _BY_VALUE = frozenset(("is/2", "</2", ">/2", "=</2", ">=/2", "=:=/2", "=\\=/2")) | ARITHMETIC | frozenset(FUNCTIONS)
 #: What these relate may be anything: all that stands in one of them meets.
 _RELATING = frozenset(
-    ("=/2", "\\=/2", "==/2", "\\==/2", "findall/3", "append/3", "member/2", "memberchk/2", "reverse/2", "last/2")
-    + ("nth0/3", "nth1/3", "sort/2", "max_list/2", "min_list/2")
+    (
+        *("=/2", "\\=/2", "==/2", "\\==/2", "findall/3", "append/3", "member/2", "memberchk/2", "reverse/2", "last/2"),
+        *("nth0/3", "nth1/3", "sort/2", "max_list/2", "min_list/2"),
+    )
 )
 
 _Place = tuple[object, object]

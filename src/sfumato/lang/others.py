@@ -15,7 +15,7 @@ missing there. A clause must have its own individual in a told place of every su
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -103,58 +103,51 @@ class _Asked:
             name: [(frozenset((0,)), True)] for name in people & self.spec.table_predicates.keys()
         }
         for one in self.spec.relations:
-            naming = {
-                part.name: indicator(column.atom)
-                for column in self.spec.columns
-                if column.table == one.table and indicator(column.atom) in people
-                for part in variables(column.atom)
-            }
-            places = frozenset(
-                place
-                for place, part in enumerate(one.atom.arguments)
-                if isinstance(part, Variable) and part.name in naming
-            )
-            if places:
+            naming = self._naming(one.table, people)
+            named = [isinstance(part, Variable) and part.name in naming for part in one.atom.arguments]
+            if any(named):
                 # Of a relation of individuals and nothing else no class is made, and none of people written in facts.
                 told = len(variables(one.atom)) > 1 and set(naming.values()) <= self.spec.table_predicates.keys()
-                fed.setdefault(indicator(one.atom), []).append((places, told))
+                fed.setdefault(indicator(one.atom), []).append(
+                    (frozenset(place for place, one in enumerate(named) if one), told)
+                )
         return fed
+
+    def _naming(self, table: str, people: Set[str]) -> dict[str, str]:
+        """The variables of a table that name individuals, and as what."""
+        named = [one for one in self.spec.columns if one.table == table and indicator(one.atom) in people]
+        return {part.name: indicator(column.atom) for column in named for part in variables(column.atom)}
 
     @cached_property
     def _people(self) -> dict[str, frozenset[int]]:
         """The places of each predicate that name individuals; a predicate that asks without naming has none."""
         found = {name: frozenset().union(*(places for places, _ in fed)) for name, fed in self._fed.items()}
-        grown = True
-        while grown:
-            grown = False
-            for name, rules in self._rules.items():
-                for head, body in rules:
-                    asking = [goal for goal in _goals(body) if goal[0] in found]
-                    if asking:
-                        named = {show(goal.arguments[i]) for key, goal in asking for i in found[key]}
-                        places = frozenset(i for i, part in enumerate(head.arguments) if show(part) in named)
-                        new = found.get(name, frozenset()) | places
-                        grown |= name not in found or new != found[name]
-                        found[name] = new
-        return found
+        rules = [(name, head, body) for name, own in self._rules.items() for head, body in own]
+        while True:
+            before = dict(found)
+            for name, head, body in rules:
+                asking = [goal for goal in _goals(body) if goal[0] in found]
+                if asking:
+                    named = {show(goal.arguments[i]) for key, goal in asking for i in found[key]}
+                    places = frozenset(i for i, part in enumerate(head.arguments) if show(part) in named)
+                    found[name] = found.get(name, frozenset()) | places
+            if found == before:
+                return found
 
     @cached_property
     def _told(self) -> Mapping[str, frozenset[int]]:
         """The told places of each predicate that asks for individuals: the most that hold together."""
-        told = {}
-        for name, places in self._people.items():
-            for own, known in self._fed.get(name, ()):
-                places = places & own if known else frozenset()
-            told[name] = places
-        shrunk = True
-        while shrunk:
-            shrunk = False
-            for name in told:
-                for head, body in self._rules.get(name, ()):
-                    left = frozenset(i for i in told[name] if self._covers(head.arguments[i], body, told))
-                    shrunk |= left != told[name]
-                    told[name] = left
-        return told
+        told = {
+            name: places.intersection(*(own if known else () for own, known in self._fed.get(name, ())))
+            for name, places in self._people.items()
+        }
+        rules = [(name, head, body) for name in told for head, body in self._rules.get(name, ())]
+        while True:
+            before = dict(told)
+            for name, head, body in rules:
+                told[name] = frozenset(i for i in told[name] if self._covers(head.arguments[i], body, told))
+            if told == before:
+                return told
 
     def _covers(self, individual: Term, body: Term | None, told: Mapping[str, frozenset[int]]) -> bool:
         if isinstance(individual, Variable):
@@ -172,20 +165,20 @@ class _Asked:
         """A goal of a declaration that asks about others than its individual."""
         body, told = _apart(clause.body), self._told
         asking = [(name, goal) for name, goal in _goals(body) if name in told]
-        people = {goal.arguments[i] for name, goal in asking for i in self._people[name]}
-        about = clause.head.arguments[_ABOUT[indicator(clause.head)]]
-        if isinstance(about, Compound):  # a declaration holds for declared variables alone
-            people |= {about.arguments[i] for i in self._people.get(f"random {indicator(about)}", ())}
-        own = [one for one in variables(about) if one in people]
-        if not asking:
+        if not asking or body is None:
             return None
-        # What is about nobody holds if it holds by somebody: of one individual, whom a goal must name.
-        given = [goal for one in goals(body) for _, goal in _goals(one) if indicator(one) not in ("\\+/1", "findall/3")]
-        anybody = [one for one in variables(body) if any(one in goal.arguments for goal in given)] if body else []
-        missed = [self._missed(one, body, told) for one in own or anybody]
+        about = clause.head.arguments[_ABOUT[indicator(clause.head)]]
+        missed = [self._missed(one, body, told) for one in self._own(about, asking) or _given(body)]
         if not missed:
             return asking[0][1]
         return None if None in missed else missed[0]
+
+    def _own(self, about: Term, asking: Sequence[tuple[str, Compound]]) -> list[Variable]:
+        """The individuals whom a declaration is about."""
+        people = {goal.arguments[i] for name, goal in asking for i in self._people[name]}
+        if isinstance(about, Compound):  # a declaration holds for declared variables alone
+            people |= {about.arguments[i] for i in self._people.get(f"random {indicator(about)}", ())}
+        return [one for one in variables(about) if one in people]
 
     def untold(self, goal: Term) -> str | None:
         """The predicate, where tables feed it in a way of which clauses are told nothing."""
@@ -210,6 +203,12 @@ class _Asked:
                 if isinstance(one, Variable) and (missed := self._missed(one, body, self._told)) is not None:
                     return missed
         return None
+
+
+def _given(body: Term) -> list[Variable]:
+    """Whom goals name. What is about nobody holds if it holds by somebody: of one individual, whom a goal must name."""
+    given = [goal for one in goals(body) for _, goal in _goals(one) if indicator(one) not in ("\\+/1", "findall/3")]
+    return [one for one in variables(body) if any(one in goal.arguments for goal in given)]
 
 
 def _called(goal: Term) -> tuple[str, Compound] | None:

@@ -16,7 +16,7 @@ from sfumato.lang.declare import Declared
 from sfumato.lang.problem import Problem
 from sfumato.lang.reader import Clause
 from sfumato.lang.spec import Column, Relation
-from sfumato.lang.term import Compound, indicator, show, variables, walk
+from sfumato.lang.term import Compound, indicator, show, walk
 from sfumato.lang.vocabulary import STATIC
 from sfumato.lang.whose import Owner
 

@@ -174,9 +174,7 @@ def _least_pair(
     return _least_that(holds, max(least, first))
 
 
-def _least_that(
-    holds: Callable[[float], ApproxDP | Pufferfish | None], first: float
-) -> ApproxDP | Pufferfish | None:
+def _least_that(holds: Callable[[float], ApproxDP | Pufferfish | None], first: float) -> ApproxDP | Pufferfish | None:
     """What holds at about the least number from `first` on: doubled until it does, then halved, as a ratio."""
     high = next((one for one in (first * 2**power for power in range(_DOUBLINGS)) if holds(one)), None)
     if high is None:
@@ -235,7 +233,9 @@ def unknown_text(
     if accounts and not close:
         known = list(dict.fromkeys(name for name, _ in accounts))
         more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
-        hint = f" There are grants for {', '.join(map(repr, known[:_MOST_NAMED]))}{more}: `{show_command(None, ledger)}`."
+        hint = (
+            f" There are grants for {', '.join(map(repr, known[:_MOST_NAMED]))}{more}: `{show_command(None, ledger)}`."
+        )
     if units:
         hint = f" It has a grant for the unit {', '.join(units)}: `{show_command(dataset, ledger)}`."
     total = _first(items)
