@@ -41,7 +41,7 @@ def check_others(spec: Spec) -> Iterator[Problem]:
     """Every goal of a declaration about others than its individual, by public tables."""
     if not any(one.table in spec.public_tables for one in spec.columns):
         return
-    asked, fed = _Asked(spec), spec.table_predicates
+    asked, fed = _KnownPlaces(spec), spec.table_predicates
     for clause in spec.clauses:
         name = indicator(clause.head)
         if clause.body is not None and (name in STRUCTURAL or name in AGGREGATES or name == f"{STATEMENT}/2"):
@@ -80,7 +80,7 @@ def _shown(goal: Term) -> str:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _KnownPlaces:
     """Which predicates ask for individuals, in which places they name them, and which of these are told."""
 
     spec: Spec

@@ -22,7 +22,7 @@ from sfumato.lang.term import Compound, Number, Position, Term, Text, show
 from sfumato.network.refusal import refusal
 from sfumato.network.tables import TableRoom
 
-__all__ = ["Cells", "cell_terms"]
+__all__ = ["PublicCells", "cell_terms"]
 
 #: A number as one writes it: codes such as 007 or 1e3 are words, but where the study says a number that they are.
 _PLAIN = re.compile(r"-?(0|[1-9][0-9]*)([.][0-9]+)?")
@@ -32,7 +32,7 @@ _EXACT = 2**53
 
 
 @dataclass(frozen=True)
-class Cells:
+class PublicCells:
     """Turns the cells of public tables into terms; made once for a study."""
 
     spec: Spec

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from sfumato.lang.spec import Dataset, Spec
 from sfumato.lang.term import Compound, Term, Variable, indicator, substitute, variables
 from sfumato.network.cells import among
-from sfumato.network.constants import Cells
+from sfumato.network.constants import PublicCells
 from sfumato.network.convert import level_of
 from sfumato.network.expression import sql_level, sql_name
 from sfumato.network.members import asked_things, membership_tables
@@ -59,7 +59,7 @@ def fed_datasets(spec: Spec) -> list[Dataset]:
 
 def public_facts(room: TableRoom, spec: Spec, people: frozenset[str]) -> tuple[Term, ...]:
     """What the public tables assert about things that are no individuals."""
-    cells = Cells(spec, room)
+    cells = PublicCells(spec, room)
     facts: dict[Term, None] = {}
     members, asked = membership_tables(spec), asked_things(spec)
     for table in sorted(spec.public_tables & {source.table for source in (*spec.sources, *spec.columns)}):
@@ -79,7 +79,7 @@ def alike(room: TableRoom, spec: Spec, dataset: Dataset) -> tuple[Alike, ...]:
     layouts = _personal_layouts(spec, dataset)
     if not layouts:
         return tuple(found)
-    query, cells = key_query(room, spec, dataset), Cells(spec, room)
+    query, cells = key_query(room, spec, dataset), PublicCells(spec, room)
     rows = room.run(f"SELECT key, min(id) FROM ({query}) GROUP BY key ORDER BY key LIMIT {MOST_STRUCTURES + 1}")
     if len(rows) > MOST_STRUCTURES:
         raise refusal(
@@ -179,7 +179,11 @@ def _present(room: TableRoom, spec: Spec, layout: TableLayout, names: Sequence[s
 
 
 def _rows(
-    room: TableRoom, cells: Cells, layout: TableLayout, atom: Compound, only: Mapping[str, str] = MappingProxyType({})
+    room: TableRoom,
+    cells: PublicCells,
+    layout: TableLayout,
+    atom: Compound,
+    only: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Term]:
     """What the rows of a public table say by one atom; the individual of `only` stays a variable, wherever it is."""
     names = [variable.name for variable in variables(atom)]
