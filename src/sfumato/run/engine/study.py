@@ -100,7 +100,7 @@ def _heard(results: Iterator[tuple[int, Values]], number: int, tell: Callable[[s
 
 def _sent(network: Network) -> Network:
     """The network as it travels: without what it has worked out of itself on the way, some of which cannot."""
-    return replace(network, spec=replace(network.spec))
+    return replace(network, spec=replace(network.spec), given=None)
 
 
 @dataclass(frozen=True)
