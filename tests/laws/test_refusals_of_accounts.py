@@ -1,7 +1,7 @@
 """A refusal of an account offers a raise wherever one holds, and each command that it prints lets the same run through.
 
-Whether a raise holds is not asked of what words the refusal: accounts are raised by larger and larger amounts, each on a
-copy of the ledger, and the same reservation is tried.
+Whether a raise holds is not asked of what words the refusal: accounts are raised by larger and larger amounts, each on
+a copy of the ledger, and the same reservation is tried.
 """
 
 from __future__ import annotations

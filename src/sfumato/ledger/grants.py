@@ -238,7 +238,8 @@ def unknown_text(
     if accounts and not close:
         known = list(dict.fromkeys(name for name, _ in accounts))
         more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
-        hint = f" There are grants for {', '.join(map(repr, known[:_MOST_NAMED]))}{more}: `{show_command(None, ledger)}`."
+        named = ", ".join(map(repr, known[:_MOST_NAMED]))
+        hint = f" There are grants for {named}{more}: `{show_command(None, ledger)}`."
     if units:
         hint = f" It has a grant for the unit {', '.join(units)}: `{show_command(dataset, ledger)}`."
     total = _first(items)

@@ -33,8 +33,8 @@ __all__ = ["StudyRelease"]
 _SHOWN = 12
 _NUMBERS = ("value", "standard_error", "low", "high")
 _FOR_PREDICTING = (
-    "Numbers of a model are for predicting and not for reading off an effect: noise and a ridge draw coefficients towards "
-    "0, and they carry no interval."
+    "Numbers of a model are for predicting and not for reading off an effect: noise and a ridge draw coefficients "
+    "towards 0, and they carry no interval."
 )
 
 
