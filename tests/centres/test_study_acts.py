@@ -39,7 +39,7 @@ def here(tmp_path):
 
 def test_models_and_rows_of_everybody(here):
     found, said = play(here)
-    print(*said, sep="\n")  # shown where something below fails
+    print(*said, *(one for one in found.values() if isinstance(one, Exception)), sep="\n")  # shown where this fails
     assert [one for one in found.values() if isinstance(one, Exception)] == [], said
     _, release = found[COORDINATOR]
     assert release["rows"].num_rows == 1000

@@ -1,4 +1,4 @@
-"""Where coefficients are shown it is said that they are shrunk and carry no interval; where statistics are, it is not."""
+"""Wherever coefficients are shown it is said that they are shrunk and carry no interval; of statistics it is not."""
 
 import numpy as np
 import pandas as pd
@@ -20,12 +20,8 @@ def test_every_text_about_coefficients_says_what_they_are_not_for(kind, tmp_path
     plan = asked.mean("age", to="p", name="average").plan(size=2000)
     release = plan.run(ledger=None, out=tmp_path / "out")
     assert set(release["m"].columns) == {"part", "value"}  # with errors of their own the sentence would be wrong
-    texts = [
-        plan.explain(),
-        (tmp_path / "out" / "README.txt").read_text(),
-        str(release["m"]),
-        release["m"]._repr_html_(),
-    ]
+    readme = (tmp_path / "out" / "README.txt").read_text(encoding="utf-8")
+    texts = [plan.explain(), readme, str(release["m"]), release["m"]._repr_html_()]
     for told in (" ".join(text.split()) for text in texts):
         assert told.count("for predicting and not for reading off an effect") == told.count("for predicting")
         assert "for predicting and not for reading off an effect" in told

@@ -97,6 +97,9 @@ def more_way_out(
 ) -> str:
     """What to do where a cost does not fit: `acts` and `charges` are all that is counted, and the cost at the end."""
     enough = raised(charges, granted)
+    # What an act is charged depends on the grant: where windows are larger it may take more of them.
+    if enough is not None and not fits(_weighed(acts, charges, granted, enough, promised), enough):
+        enough = None
     if enough is not None and not isinstance(granted, _ONE_NUMBER):
         return f"Lower ε, drop a publication, or raise the grant with `{_raise(dataset, enough, granted, ledger)}`."
     pair = _least_pair(acts, charges, granted, promised, enough)
@@ -233,9 +236,8 @@ def unknown_text(
     if accounts and not close:
         known = list(dict.fromkeys(name for name, _ in accounts))
         more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
-        hint = (
-            f" There are grants for {', '.join(map(repr, known[:_MOST_NAMED]))}{more}: `{show_command(None, ledger)}`."
-        )
+        named = ", ".join(map(repr, known[:_MOST_NAMED]))
+        hint = f" There are grants for {named}{more}: `{show_command(None, ledger)}`."
     if units:
         hint = f" It has a grant for the unit {', '.join(units)}: `{show_command(dataset, ledger)}`."
     total = _first(items)

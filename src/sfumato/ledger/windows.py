@@ -61,7 +61,7 @@ def window_cost(cost: Guarantee, grant: Pufferfish) -> Guarantee | None:
     return ApproxDP(epsilon * units, delta * steps, adjacency=cost.adjacency) if delta * steps < 1 else None
 
 
-def raised_window(found: Guarantee, grant: Pufferfish) -> Guarantee:
+def raised_window(found: Guarantee, grant: Pufferfish) -> Pufferfish:
     """A grant like `grant` whose window has room for `found`."""
     # As charges are compared: a δ of the grant makes no ε of theirs smaller.
     pair = isinstance(found, PureDP | ApproxDP)

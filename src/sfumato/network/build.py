@@ -203,7 +203,7 @@ def _split(
 def _check_of_all(dataset: Dataset | None, symbol: Term | None, grounding: Grounding, mask: Mask) -> None:
     """An aggregate is one number of many: none is made for each individual, whom it would name."""
     for entry in grounding.aggregates:
-        if dataset is not None and symbol in walk(entry.atom):
+        if dataset is not None and symbol is not None and symbol in walk(entry.atom):
             raise refusal(
                 entry.position,
                 f"{show(masked(entry.atom, mask))} would be an aggregate for each individual of {dataset.name}: a plan "

@@ -302,7 +302,7 @@ def _from_columns(table: Any, name: str) -> Plain:
     by_cells = {
         key for key, values in zip(names, given, strict=True) if isinstance(getattr(values, "dtype", None), np.dtype)
     }
-    plain = _from_arrow(pa.table(columns), text)
+    plain = _from_arrow(pa.table(columns), name, text)
     return replace(plain, whole=plain.whole - by_cells)
 
 
