@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -323,6 +325,31 @@ def test_no_line_outlives_its_round():
         kept[1].close()
 
     asyncio.run(alone())
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_who_connects_in_the_moment_of_closing_is_hung_up_on(turns):
+    """As it was: whom the server had accepted and not handed over waited for half a minute and missed the next round."""
+    agreed, _, _ = small_round(3, 20, absences=0)
+    lines = []
+
+    class Closing(network.Coordination):
+        async def conduct(self):
+            lines.append(socket.create_connection(places[0], timeout=5))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            raise RoundFailedError("over")
+
+    async def ready(host, port):
+        places.append((host, port))
+        await asyncio.sleep(0.01)  # the server listens
+
+    places = []
+    with pytest.raises(RoundFailedError, match="over"):
+        asyncio.run(coordinate(agreed, ready=ready, coordination=Closing))
+    with lines[0], suppress(ConnectionError):  # TimeoutError is none
+        while lines[0].recv(1 << 16):
+            pass
 
 
 def test_who_comes_too_late_is_refused_in_time():

@@ -41,6 +41,8 @@ _CONNECT_SECONDS = 30.0
 #: How long a refusal may take that is told out of courtesy.
 _TOLD_SECONDS = 1.5
 _MOST_STRANGERS = 256
+#: Turns of the loop in which an accepted line is handed over; it takes two.
+_TURNS = 8
 #: How long those have, once the round is over, who do not read what they were sent last.
 _LEAVE_SECONDS = 1.0
 #: How often the coordinator looks who has hung up, while others join.
@@ -320,8 +322,19 @@ async def coordinate(
             await ready(*server.sockets[0].getsockname()[:2])
         return await here.conduct()
     finally:
-        server.close()
+        await _stop_listening(server)
         await here.leave()
+
+
+async def _stop_listening(server: asyncio.Server) -> None:
+    """Whom asyncio has accepted and not yet handed over when a server closes keeps an open line with nobody at its end:
+    such a centre waited half a minute and missed the next round. So nobody is accepted any more, those who were are
+    handed over, and then it closes."""
+    for one in server.sockets:
+        asyncio.get_running_loop().remove_reader(one.fileno())
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
+    server.close()
 
 
 async def take_part(
