@@ -329,7 +329,7 @@ def test_no_line_outlives_its_round():
 
 @pytest.mark.parametrize("turns", range(8))
 def test_who_connects_in_the_moment_of_closing_is_hung_up_on(turns):
-    """As it was: whom the server had accepted and not handed over waited for half a minute and missed the next round."""
+    """As it was: whom the server had accepted and not handed over waited half a minute and missed the next round."""
     agreed, _, _ = small_round(3, 20, absences=0)
     lines = []
 
