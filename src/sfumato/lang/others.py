@@ -41,15 +41,19 @@ def check_others(spec: Spec) -> Iterator[Problem]:
     """Every goal of a declaration about others than its individual, by public tables."""
     if not any(one.table in spec.public_tables for one in spec.columns):
         return
-    asked, fed = _KnownPlaces(spec), spec.table_predicates
+    asked = _KnownPlaces(spec)
     for clause in spec.clauses:
         name = indicator(clause.head)
         if clause.body is not None and (name in STRUCTURAL or name in AGGREGATES or name == f"{STATEMENT}/2"):
             goal = asked.unknown(clause)
-            # Somebody named in a private table is a leak, which is said of its own (lang/structure.py).
-            if goal is not None and not (is_ground(goal) and not fed.get(indicator(goal), ("", True))[1]):
+            if goal is not None and not _is_leak(spec, goal):
                 through = asked.through(goal)
                 yield _problem(clause, goal, through, asked.untold(through or goal))
+
+
+def _is_leak(spec: Spec, goal: Compound) -> bool:
+    """Somebody named in a private table, which is said of its own (lang/structure.py)."""
+    return is_ground(goal) and not spec.table_predicates.get(indicator(goal), ("", True))[1]
 
 
 def _problem(clause: Clause, goal: Compound, through: Term | None, untold: str | None) -> Problem:
@@ -96,6 +100,10 @@ class _KnownPlaces:
         return found
 
     @cached_property
+    def _every_rule(self) -> list[tuple[str, Compound, Term | None]]:
+        return [(name, head, body) for name, own in self._rules.items() for head, body in own]
+
+    @cached_property
     def _fed(self) -> dict[str, list[tuple[frozenset[int], bool]]]:
         """Of each predicate that tables feed with individuals the places that name them, and whether they are told."""
         people = {indicator(goals(dataset.goal)[0]) for dataset in self.spec.datasets}
@@ -122,17 +130,14 @@ class _KnownPlaces:
     def _people(self) -> dict[str, frozenset[int]]:
         """The places of each predicate that name individuals; a predicate that asks without naming has none."""
         found = {name: frozenset().union(*(places for places, _ in fed)) for name, fed in self._fed.items()}
-        rules = [(name, head, body) for name, own in self._rules.items() for head, body in own]
-        while True:
+        before = None
+        while found != before:
             before = dict(found)
-            for name, head, body in rules:
+            for name, head, body in self._every_rule:
                 asking = [goal for goal in _goals(body) if goal[0] in found]
                 if asking:
-                    named = {show(goal.arguments[i]) for key, goal in asking for i in found[key]}
-                    places = frozenset(i for i, part in enumerate(head.arguments) if show(part) in named)
-                    found[name] = found.get(name, frozenset()) | places
-            if found == before:
-                return found
+                    found[name] = found.get(name, frozenset()) | _named_by(head, asking, found)
+        return found
 
     @cached_property
     def _told(self) -> Mapping[str, frozenset[int]]:
@@ -141,13 +146,13 @@ class _KnownPlaces:
             name: places.intersection(*(own if known else () for own, known in self._fed.get(name, ())))
             for name, places in self._people.items()
         }
-        rules = [(name, head, body) for name in told for head, body in self._rules.get(name, ())]
-        while True:
+        rules = [one for one in self._every_rule if one[0] in told]
+        before = None
+        while told != before:
             before = dict(told)
             for name, head, body in rules:
                 told[name] = frozenset(i for i in told[name] if self._covers(head.arguments[i], body, told))
-            if told == before:
-                return told
+        return told
 
     def _covers(self, individual: Term, body: Term | None, told: Mapping[str, frozenset[int]]) -> bool:
         if isinstance(individual, Variable):
@@ -203,6 +208,14 @@ class _KnownPlaces:
                 if isinstance(one, Variable) and (missed := self._missed(one, body, self._told)) is not None:
                     return missed
         return None
+
+
+def _named_by(
+    head: Compound, asking: Sequence[tuple[str, Compound]], found: Mapping[str, frozenset[int]]
+) -> frozenset[int]:
+    """The places of a head that stand in a place of its goals that names individuals."""
+    named = {show(goal.arguments[i]) for name, goal in asking for i in found[name]}
+    return frozenset(i for i, part in enumerate(head.arguments) if show(part) in named)
 
 
 def _given(body: Term) -> list[Variable]:
