@@ -167,7 +167,7 @@ class ReleaseParts:
                 published = self.prepared.apply(block, number)
                 sink = sink or new_sink(unfinished, "parquet", published.schema)
                 _wait(writing)
-                writing = pool.submit(sink.write_table, published, row_group_size=published.num_rows)
+                writing = pool.submit(_written_down, sink, unfinished, published)
                 rows += block.num_rows
             _wait(writing)
             sink.close()
@@ -331,6 +331,12 @@ def _wait(writing: Future[Any] | None) -> None:
             f"The disk of --out has taken nothing for {_WRITE_SECONDS:g} s. Nothing was published. The same command "
             "run again takes up where this one stopped, at no further cost."
         ) from None
+
+
+def _written_down(sink: Any, path: Path, block: pa.Table) -> None:
+    """On the disk, and not only in this machine's memory: else all blocks of a part are waited for at its end."""
+    sink.write_table(block, row_group_size=block.num_rows)
+    _flush(path)
 
 
 def _flush(path: Path) -> None:
