@@ -13,16 +13,19 @@ not rest on the key. That the kept rows are a fair sample does: under a random k
 replacement.
 
 Only people with more rows than are kept are hashed (two SHA-256 a row, by the engine); the others cost a count. The
-engine holds the text of all of them at once, so a large table is done in shares of its people, one after the other.
+engine holds the text of all of them at once, so where they have many rows these are dealt out by whose they are
+(network/dealing.py) and done share by share: time grows with the rows, and what is held at once does not.
 Proof: docs/proofs/rows_per_person.md
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from sfumato.lang.spec import ROW
+from sfumato.network.dealing import dealt, travels
 from sfumato.network.expression import sql_name
 from sfumato.network.tables import NUMBERS, TEXT, TableLayout, TableRoom, number_text, plain_type
 
@@ -63,8 +66,7 @@ def kept_rows(
     names = _choosing(room, layout, only)
     kept = f"{table}_kept{_called(only)}"
     if not room.has(kept):
-        shares = _shares(room, table, person)
-        _fill(room, kept, [_ordered(room, layout, person, key, alone, share, names) for share in shares])
+        _Keeping(room, layout, person, key, alone, names).fill(kept)
     who, columns = _text(person), ", ".join(map(sql_name, names))
     return (
         f"(SELECT {columns}, 1 AS {sql_name(RANK)} FROM {table} WHERE {who} IS NOT NULL AND {who} NOT IN "
@@ -82,44 +84,81 @@ def _called(only: Collection[str] | None) -> str:
     return "" if only is None else hashlib.sha256(repr(sorted(only)).encode()).hexdigest()[:16]
 
 
-def _fill(room: TableRoom, kept: str, selections: Sequence[str]) -> None:
-    """One selection after the other, so that no more is held at once than one needs."""
-    first, *others = selections
-    room.run(f"CREATE TEMP TABLE {kept} AS {first}")
-    for other in others:
-        room.run(f"INSERT INTO {kept} {other}")
+@dataclass(frozen=True)
+class _Keeping:
+    """The rows of people with more than `alone` of them: ranked, and cut at the limit."""
 
+    room: TableRoom
+    layout: TableLayout
+    person: str
+    key: bytes
+    alone: int
+    names: Sequence[str]
 
-def _shares(room: TableRoom, table: str, person: str) -> list[str]:
-    """SQL for each share of the people: everybody in one of them, with all rows."""
-    ((rows,),) = room.run(f"SELECT count(*) FROM {table}")
-    count = -(-rows // _AT_ONCE)
-    return [f"hash({_text(person)}) % {count} = {place}" for place in range(count)] if count > 1 else ["TRUE"]
+    def fill(self, kept: str) -> None:
+        """Into a new table of ours; no more is held at once than one share needs."""
+        into = f"CREATE TEMP TABLE {kept} AS"
+        for source in self._sources(f"{kept}_crowd"):
+            self.room.run(f"{into} {self._ordered(source)}")
+            into = f"INSERT INTO {kept}"
 
+    def _sources(self, crowd: str) -> Iterator[str]:
+        """The table itself, or the rows of people who have many, in shares."""
+        room, table, who = self.room, self.room.names[self.layout.table], f"hash({_text(self.person)})"
+        ((rows,),) = room.run(f"SELECT count(*) FROM {table}")
+        if rows <= _AT_ONCE:
+            yield table
+            return
+        # Who shares a number with somebody else is counted by name once more, share by share.
+        room.run(
+            f"CREATE TEMP TABLE {crowd} AS SELECT {who} AS number, count(*) AS rows FROM {table} WHERE "
+            f"{sql_name(self.person)} IS NOT NULL GROUP BY 1 HAVING count(*) > {self.alone}"
+        )
+        ((many,),) = room.run(f"SELECT coalesce(sum(rows), 0) FROM {crowd}")
+        columns = ", ".join(map(sql_name, self._read))
+        theirs = f"SELECT {columns} FROM {table} WHERE {who} IN (SELECT number FROM {crowd})"
+        yield from self._shares(theirs, who, -(-int(many) // _AT_ONCE))
+        room.run(f"DROP TABLE {crowd}")
 
-def _ordered(
-    room: TableRoom, layout: TableLayout, person: str, key: bytes, alone: int, share: str, names: list[str]
-) -> str:
-    """SQL for the rows of people of this share with more than `alone` rows, ranked, cut at the limit."""
-    table, who, rank, limit = room.names[layout.table], _text(person), sql_name(RANK), layout.row_limit
-    fields = [who, *(_text(name) for name in sorted(names))]
-    alike = [who, *_alike(room, layout.table, sorted(names))]
-    counted = f"SELECT {who} FROM {table} WHERE {who} IS NOT NULL AND {share}"
-    crowded = f"{counted} GROUP BY 1 HAVING count(*) > {alone}"
-    # Equal rows are met once, with their number: cheaper than numbering them one by one.
-    cells = ", ".join(f"any_value({sql_name(name)}) AS {sql_name(name)}" for name in names)
-    # A file may have columns "copy" or "code".
-    message, copies, copy, shown = (sql_name(name) for name in ("$message", "$copies", "$copy", "$shown"))
-    content, hashed_content = (" || ".join(map(_piece, one)) for one in (fields, alike))
-    chosen = f"{content} AS {message}, any_value({hashed_content}) AS {shown}, count(*) AS {copies}, {cells}"
-    rows = f"SELECT {chosen} FROM {table} WHERE {share} AND {who} IN ({crowded}) GROUP BY 1"
-    each = f"SELECT *, unnest(range(1, {copies} + 1)) AS {copy} FROM ({rows})"
-    numbered = f"{shown} || {_piece(f'{copy}::VARCHAR')}"
-    hashed = f"SELECT * EXCLUDE ({shown}), {_hmac(key, numbered)} AS {sql_name('$code')} FROM ({each})"
-    order = ", ".join([*_order(room, layout), sql_name("$code"), message])
-    ranked = f"SELECT *, row_number() OVER (PARTITION BY {who} ORDER BY {order}) AS {rank} FROM ({hashed})"
-    most = f" WHERE {rank} <= {limit.maximum}" if limit is not None else ""
-    return f"SELECT * EXCLUDE ({message}) FROM ({ranked}){most}"
+    def _shares(self, theirs: str, who: str, count: int) -> Iterator[str]:
+        """A table of ours for each share of the people: everybody in one of them, with all rows."""
+        if count <= 1:
+            yield f"({theirs})"
+        elif travels(self.room, theirs):
+            for share in dealt(self.room, theirs, f"{who} % {count}", count):
+                with self.room.held("share", share):
+                    yield "share"
+        else:
+            yield from (f"({theirs} AND {who} % {count} = {place})" for place in range(count))
+
+    @property
+    def _read(self) -> list[str]:
+        """The columns that say who comes first: those that choose, and the one that `first` or `last` asks for."""
+        limit = self.layout.row_limit
+        first = [] if limit is None or limit.column is None else [limit.column]
+        return list(dict.fromkeys([*self.names, self.person, *first]))
+
+    def _ordered(self, source: str) -> str:
+        """SQL for the rows of `source` that are kept, by names and rank."""
+        who, rank, limit = _text(self.person), sql_name(RANK), self.layout.row_limit
+        fields = [who, *(_text(name) for name in sorted(self.names))]
+        alike = [who, *_alike(self.room, self.layout.table, sorted(self.names))]
+        counted = f"SELECT {who} FROM {source} WHERE {who} IS NOT NULL"
+        crowded = f"{counted} GROUP BY 1 HAVING count(*) > {self.alone}"
+        # Equal rows are met once, with their number: cheaper than numbering them one by one.
+        cells = ", ".join(f"any_value({sql_name(name)}) AS {sql_name(name)}" for name in self.names)
+        # A file may have columns "copy" or "code".
+        message, copies, copy, shown = (sql_name(name) for name in ("$message", "$copies", "$copy", "$shown"))
+        content, hashed_content = (" || ".join(map(_piece, one)) for one in (fields, alike))
+        chosen = f"{content} AS {message}, any_value({hashed_content}) AS {shown}, count(*) AS {copies}, {cells}"
+        rows = f"SELECT {chosen} FROM {source} WHERE {who} IN ({crowded}) GROUP BY 1"
+        each = f"SELECT *, unnest(range(1, {copies} + 1)) AS {copy} FROM ({rows})"
+        numbered = f"{shown} || {_piece(f'{copy}::VARCHAR')}"
+        hashed = f"SELECT * EXCLUDE ({shown}), {_hmac(self.key, numbered)} AS {sql_name('$code')} FROM ({each})"
+        order = ", ".join([*_order(self.room, self.layout), sql_name("$code"), message])
+        ranked = f"SELECT *, row_number() OVER (PARTITION BY {who} ORDER BY {order}) AS {rank} FROM ({hashed})"
+        most = f" WHERE {rank} <= {limit.maximum}" if limit is not None else ""
+        return f"SELECT {', '.join(map(sql_name, self.names))}, {rank} FROM ({ranked}){most}"
 
 
 def _text(column: str) -> str:
