@@ -88,7 +88,7 @@ class Walk:
         self.measurer.stage = f"tables {number}"
         tables = [*forced, *chosen] or held  # nothing stands out: the tables there are, once more
         self._measure(tables, one.tables)
-        return self._fit(total, 200 if last else 80)
+        return self._fit(total, 400 if last else 100)
 
     def _fit(self, total: int, steps: int) -> Fitted:
         """Fitted from where the last fit ended."""
