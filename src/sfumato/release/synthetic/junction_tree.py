@@ -18,13 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CountTable", "Fitted", "JunctionTree", "Scope", "cells_needed", "cells_of"]
+__all__ = ["CountTable", "Fitted", "JunctionTree", "Scope", "cells_needed", "cells_of", "even_draws"]
 
 Numbers = NDArray[np.float64]
 #: Positions of columns, ascending.
 Scope = tuple[int, ...]
 _TINY = 1e-300
 _FAINT = 1e-100
+#: So many neighbouring groups of rows share out what their own shares leave over.
+_BLOCK = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +231,7 @@ class Fitted:
             new = tuple(column for column in clique if column not in known)
             table = np.transpose(self.tables[at], [clique.index(column) for column in (*known, *new)])
             weights = table.reshape(math.prod(self.tree.shape(known)), -1)
-            chosen = _even_draws(_place(codes, known, self.tree.sizes), weights, generator)
+            chosen = even_draws(_place(codes, known, self.tree.sizes), weights, generator)
             for column, values in zip(new, np.unravel_index(chosen, self.tree.shape(new)), strict=True):
                 codes[:, column] = values
         return codes
@@ -243,14 +245,17 @@ def _place(codes: NDArray[np.int32], scope: Scope, sizes: Sequence[int]) -> NDAr
     return place
 
 
-def _even_draws(group: NDArray[np.int64], weights: Numbers, generator: np.random.Generator) -> NDArray[np.int64]:
-    """One cell per row by its group's weights; within a group the uniforms are stratified, so shares are exact to 1."""
+def even_draws(group: NDArray[np.int64], weights: Numbers, generator: np.random.Generator) -> NDArray[np.int64]:
+    """One cell per row by its group's weights: shares within a group are exact to 1, and over groups nearly so."""
     # Everything in the order of the groups: sorted searches are several times faster than scattered ones.
     order = np.argsort(group + generator.random(len(group)))
     ordered = group[order]
     sizes = np.bincount(group, minlength=len(weights))
     first = np.cumsum(sizes) - sizes
-    uniform = (np.arange(len(group)) - first[ordered] + generator.random(len(group))) / sizes[ordered]
+    alike = np.argsort(sizes, kind="stable")[np.count_nonzero(sizes == 0) :]  # neighbours with as many rows round alike
+    within = np.zeros(len(weights))
+    within[alike] = _spread_uniforms(len(alike), generator)
+    uniform = (np.arange(len(group)) - first[ordered] + within[ordered]) / sizes[ordered]
     sums = weights.sum(axis=1, keepdims=True)
     shares = np.where(sums > 0, weights / np.maximum(sums, _TINY), 1.0 / weights.shape[1])
     ends = np.minimum(np.cumsum(shares, axis=1), 1.0)
@@ -261,6 +266,21 @@ def _even_draws(group: NDArray[np.int64], weights: Numbers, generator: np.random
     drawn = np.empty(len(group), np.int64)
     drawn[order] = np.clip(found, 0, weights.shape[1] - 1)
     return drawn
+
+
+def _spread_uniforms(number: int, generator: np.random.Generator) -> Numbers:
+    """Uniforms spread evenly over each _BLOCK of neighbours, and over each _BLOCK of these blocks finer still.
+
+    What is rounded up in one group is rounded down near by. The orders are random, so that two draws have nothing to
+    do with each other.
+    """
+    blocks = -(-number // _BLOCK)
+    order = np.arange(_BLOCK)
+    coarse = generator.permuted(np.broadcast_to(order, (blocks, _BLOCK)), axis=1)
+    many = -(-blocks // _BLOCK)
+    fine = generator.permuted(np.broadcast_to(order[:, None], (many, _BLOCK, _BLOCK)), axis=1).reshape(-1, _BLOCK)
+    inside = (np.take_along_axis(fine[:blocks], coarse, axis=1) + generator.random(coarse.shape)) / _BLOCK
+    return ((coarse + inside) / _BLOCK).ravel()[:number]
 
 
 def _warm(

@@ -145,7 +145,10 @@ def _plans(others: int, columns: int, typical: float, candidates: bool) -> list[
     tree = RowPlan("tree", "columns beside the label, then a tree of pairs", 0.6, (RowRound(0.05, 0.35, forest),))
     if columns > _MANY_COLUMNS:
         return [pairs, tree]
-    more = PairChoice(others, 600_000 if typical < 0.03 else 150_000, forest=False)
+    # Where noise is short, pairs within the cliques that are held anyway cost next to nothing.
+    more = (
+        PairChoice(2 * others, 600_000, forest=False) if typical < 0.03 else PairChoice(others, 150_000, forest=False)
+    )
     rounds = RowPlan(
         "rounds",
         "columns beside the label, a tree of pairs, then the pairs it misses",
