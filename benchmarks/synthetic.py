@@ -2,10 +2,10 @@
 
 Run: python benchmarks/synthetic.py [TABLE …] [--epsilon 0.3,1,3,8] [--splits 3] [--peers mst,aim] [--rounds 120].
 All methods get the same level codes (edges by hand, below), the same (ε, 1e-6) and the adjacency of the peers,
-adding or removing one row. The peers (dpmm) run in an environment of their own, $SFUMATO_PEERS/dpmm (.venv/peer/dpmm),
-with one job; AIM with 120 rounds of 250 steps and 10 MB. They take minutes to hours, so what they reached is kept in
-$SFUMATO_PEERS/dpmm_results.json and printed beside ours; `--peer-splits` says on how many splits they run, 0 on none
-that is not kept already.
+adding or removing one row. The peers run in environments of their own below $SFUMATO_PEERS (.venv/peer), one job each:
+dpmm's MST (`mst`) and AIM (`aim`, 120 rounds of 250 steps and 10 MB), SmartNoise's MST (`smartnoise`). They take
+minutes to hours, so what they reached is kept in $SFUMATO_PEERS/dpmm_results.json and printed beside ours;
+`--peer-splits` says on how many splits they run, 0 on none that is not kept already.
 Trained on the made rows, tested on real ones that nobody saw: logistic regression on one-hot codes and boosted trees.
 """
 
@@ -32,7 +32,6 @@ from sfumato import ADD_REMOVE, REPLACE_ONE, Adjacency, Categories, Schema
 from sfumato.release import SyntheticRelease
 
 PEERS = Path(os.environ.get("SFUMATO_PEERS", PEER))
-ENVIRONMENT = PEERS / "dpmm"
 KEPT = PEERS / "dpmm_results.json"
 DELTA = 1e-6
 
@@ -58,6 +57,30 @@ seconds = time.process_time() - start
 np.save(sys.argv[5], made[frame.columns].to_numpy().astype(np.int32))
 print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 """
+
+#: SmartNoise learns the levels from the table, which costs it nothing here.
+SMARTNOISE_CHILD = """
+import json, resource, sys, time, warnings
+import numpy as np, pandas as pd
+warnings.simplefilter("ignore")
+from snsynth.mst import MSTSynthesizer
+given = np.load(sys.argv[1])
+names = [str(at) for at in range(given["codes"].shape[1])]
+frame = pd.DataFrame(given["codes"].astype(int), columns=names)
+model = MSTSynthesizer(epsilon=float(sys.argv[3]), delta=1e-6)
+start = time.process_time()
+model.fit(frame, categorical_columns=names)
+made = model.sample(len(frame))
+seconds = time.process_time() - start
+np.save(sys.argv[5], pd.DataFrame(made, columns=names).to_numpy().astype(np.int32))
+print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+"""
+#: Of each method: its environment, what is installed there, what runs there.
+METHODS = {
+    "mst": ("dpmm", "dpmm==0.1.9", CHILD),
+    "aim": ("dpmm", "dpmm==0.1.9", CHILD),
+    "smartnoise": ("smartnoise", "smartnoise-synth==1.0.8", SMARTNOISE_CHILD),
+}
 
 
 def _even(low: float, high: float, bins: int = 16) -> list[float]:
@@ -159,15 +182,16 @@ def ours(
 
 
 def peer(method: str, codes: np.ndarray, sizes: np.ndarray, epsilon: float, rounds: int) -> tuple:
-    python = ENVIRONMENT / "bin" / "python"
+    place, package, child = METHODS[method]
+    python = PEERS / place / "bin" / "python"
     if not python.exists():
         PEERS.mkdir(parents=True, exist_ok=True)
-        venv.create(ENVIRONMENT, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "dpmm==0.1.9"], check=True)
+        venv.create(PEERS / place, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", package], check=True)
     with tempfile.TemporaryDirectory() as folder:
         given, made = Path(folder) / "given.npz", Path(folder) / "made.npy"
         np.savez(given, codes=codes, sizes=sizes)
-        words = [python, "-c", CHILD, given, method, str(epsilon), str(rounds), made]
+        words = [python, "-c", child, given, method, str(epsilon), str(rounds), made]
         done = subprocess.run(words, check=True, capture_output=True, text=True)
         seconds, memory = json.loads(done.stdout.strip().splitlines()[-1])
         return np.load(made), seconds, memory
@@ -242,7 +266,7 @@ def compare(name: str, epsilons: list[float], given: argparse.Namespace) -> None
         for method in ["real rows"] if epsilon is None else ["sfumato", *given.peers.split(",")]:
             found = []
             for split in range(given.splits):
-                if method in ("mst", "aim"):
+                if method in METHODS:
                     fresh = split < given.peer_splits
                     found.append(peer_figures(name, method, split, epsilon, given.rounds, fresh))
                 elif method:
