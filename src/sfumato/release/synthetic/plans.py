@@ -82,7 +82,8 @@ class Forecast:
             return "the noise outweighs the counts: error unknown, up to 1"
         if self.alone:
             return f"total variation about {self.one_way:.3f}"
-        return f"total variation about {self.one_way:.3f} for one column, about {self.two_way:.3f} for two"
+        two = max(self.one_way, self.two_way)  # tables of two columns are nowhere nearer than those of each
+        return f"total variation about {self.one_way:.3f} for one column, about {two:.3f} for two"
 
 
 def typical_share(levels: int) -> Numbers:
