@@ -18,7 +18,7 @@ from sfumato.core.domain import Interval
 from sfumato.release.synthetic.inside import Inside
 from sfumato.release.synthetic.levels import DEFAULT_BINS, Levels
 
-__all__ = ["FEWEST_BINS", "MORE_BINS", "fine_levels", "with_bought_edges"]
+__all__ = ["FEWEST_BINS", "MORE_BINS", "fine_levels", "leaves_few", "with_bought_edges"]
 
 Numbers = NDArray[np.float64]
 #: Fine cells: this many equal ones, and steps of √2 towards zero.
@@ -70,6 +70,12 @@ def with_bought_edges(fine: Levels, counts: Numbers, deviation: float, most: int
         edges = _edges(fine, listed, wanted, deviation)
     made = dataclasses.replace(fine, edges=edges)
     return dataclasses.replace(made, inside=Inside.stepwise(fine.ends(), _quieter(fine, made, listed, deviation)))
+
+
+def leaves_few(fine: Levels, rows: float, deviation: float) -> bool:
+    """Whether noise is expected to leave numbers that are spread evenly over the fine cells fewer than FEWEST_BINS."""
+    cells = max(1.0, fine.listed / FEWEST_BINS)
+    return fine.listed >= FEWEST_BINS and rows / FEWEST_BINS < 4 * deviation * math.sqrt(cells)
 
 
 def _edges(fine: Levels, counts: Numbers, wanted: float, deviation: float) -> tuple[float, ...]:

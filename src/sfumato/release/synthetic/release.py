@@ -37,7 +37,7 @@ from sfumato.core.schema import Schema
 from sfumato.core.tables import as_arrow, like, nearest, plain_type, told_by_cells, untyped_cells
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
 from sfumato.mechanisms.elsewhere import Elsewhere
-from sfumato.release.synthetic.bought import FEWEST_BINS, MORE_BINS, fine_levels, with_bought_edges
+from sfumato.release.synthetic.bought import FEWEST_BINS, MORE_BINS, fine_levels, leaves_few, with_bought_edges
 from sfumato.release.synthetic.counts import MOST_CELLS, PairCounts, pairs_within
 from sfumato.release.synthetic.junction_tree import Fitted, Scope
 from sfumato.release.synthetic.levels import Levels, levels_of, needs_edges
@@ -206,11 +206,15 @@ class SyntheticRelease:
         """What each plan is expected to reach for a table of `rows` rows: before anything is read or spent."""
         levels = self.check(kinds)
         measurer = self._measurer(PairCounts.empty([], []))
-        part = 1 - self._edges_share(self._open(levels))
+        still_open = self._open(levels)
+        share = self._edges_share(still_open)
         found = forecasts(
-            [column.size for column in levels], self._label_place(), rows, lambda s: measurer.deviation(s * part)
+            [column.size for column in levels], self._label_place(), rows, lambda s: measurer.deviation(s * (1 - share))
         )
-        return tuple(one for one in found if self.plan in (None, one.plan.name))
+        each = measurer.deviation(share / len(still_open)) if still_open else 0.0
+        fine = (fine_levels(column) for column in levels if column.name in still_open)
+        few = sum(leaves_few(column, rows, each) for column in fine)
+        return tuple(dataclasses.replace(one, few=few) for one in found if self.plan in (None, one.plan.name))
 
     def planned_events(self, plan: RowPlan, kinds: Mapping[str, pa.DataType] | None = None) -> dict[str, Event]:
         """What following `plan` costs, part by part, before anything is drawn: nothing of the data is in it."""
