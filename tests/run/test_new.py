@@ -200,8 +200,22 @@ def test_another_separator_is_named_wherever_a_csv_is_read(tmp_path, sign, word)
 def test_the_schema_says_what_to_do_with_the_identifier_and_with_absent_cells(table, tmp_path):
     _, schema = written(table, tmp_path)
     assert "remove it from the file first" in schema
+    assert "`sfumato synthesize` takes it with --people" in schema
     assert "# null = 0" in schema
     assert '# unknown = "b"' in schema
+
+
+def test_yes_and_no_and_days_are_proposed_as_what_they_are(tmp_path):
+    """The type says it alone. Yes and no are ready as they stand; days are shown as a schema reads them."""
+    kinds = {"urgent": pa.bool_(), "admitted": pa.date32(), "seen": pa.timestamp("us")}
+    parquet.write_table(pa.schema(kinds).empty_table(), tmp_path / "stays.parquet")
+    run_new(tmp_path / "stays.parquet", tmp_path / "s.pl", tmp_path / "s.toml", each_row=True)
+    text = (tmp_path / "s.toml").read_text("utf-8")
+    for open_place, day in (('low = "FILL IN"', "low = 2020-01-01"), ('high = "FILL IN"', "high = 2021-01-01")):
+        text = text.replace(open_place, day)
+    schema = Schema.from_toml(text.replace("# null = ", "null = "))
+    assert tuple(schema.columns["urgent"].values) == (False, True)
+    assert schema.columns["admitted"].calendar == schema.columns["seen"].calendar == "date"
 
 
 def test_an_open_place_of_a_schema_names_its_column():

@@ -101,6 +101,8 @@ def verify(
     from sfumato.evidence import verify as verify_certificate
     from sfumato.evidence.verify_files import verify_files
 
+    if not file.exists():
+        raise InputError(f"{file}: there is no such certificate or folder. Nothing was checked.")
     if file.is_dir():
         from sfumato.evidence.verify_plan import verify_folder
         from sfumato.lang import load

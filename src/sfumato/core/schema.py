@@ -198,6 +198,8 @@ class Schema(Shown):
         """The schema in a TOML file."""
         try:
             text = Path(path).read_text(encoding="utf-8-sig")
+        except FileNotFoundError:
+            raise SchemaError(f"{os.fspath(path)}: there is no such schema file. Nothing was spent.") from None
         except (OSError, ValueError) as error:
             raise SchemaError(f"{os.fspath(path)}: the schema file cannot be read as UTF-8 text ({error}).") from error
         try:

@@ -81,7 +81,8 @@ def starter_schema(file: str, columns: Sequence[StarterColumn]) -> str:
     if identity is not None:
         lines += [
             "",
-            f"# {_plain(identity.name)} seems to say who a row is about. It is not declared here, and",
+            f"# {_plain(identity.name)} seems to say who a row is about. It is not declared here.",
+            "# `sfumato synthesize` takes it with --people, and then protects persons and not rows.",
             "# `sfumato release` refuses a file with a column that is not declared:",
             "# remove it from the file first. Only if it identifies nobody, declare it like the others.",
         ]
@@ -90,7 +91,12 @@ def starter_schema(file: str, columns: Sequence[StarterColumn]) -> str:
             "",
             f"[columns.{json.dumps(column.name, ensure_ascii=False)}]   # {_plain(column.type) or 'type unknown'}",
         ]
-        if column.kind == "category":
+        if column.type == "bool":
+            lines += ['kind = "categories"', "values = [false, true]", "# null = false   # for absent cells"]
+        elif _is_day(column):
+            lines += ['kind = "interval"', 'low = "FILL IN"    # a day, such as 2020-01-01', 'high = "FILL IN"']
+            lines += ["# null = 2020-01-01   # for absent cells"]
+        elif column.kind == "category":
             lines += ['kind = "categories"', 'values = "FILL IN, for example [\\"a\\", \\"b\\"]"']
             lines += ['# null = "a"      # for absent cells', '# unknown = "b"   # for categories that are not listed']
         else:

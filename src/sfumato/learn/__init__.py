@@ -16,7 +16,7 @@ from sfumato.learn.kernel_moment import KernelMomentClassifier
 from sfumato.learn.kernel_ridge import KernelRidgeClassifier
 from sfumato.learn.kernel_rule import plan_kernel
 from sfumato.learn.lineage import PrivacyLeakWarning
-from sfumato.learn.linear import PrivateLinearRegression
+from sfumato.learn.linear import PrivateLinearRegression, TargetAtEndWarning
 from sfumato.learn.logistic import PrivateLogisticRegression
 from sfumato.learn.penalties import ConvexPenalty, HuberPenalty, LogCoshPenalty, Penalty, SquaredPenalty
 from sfumato.learn.pipeline import PrivatePipeline, make_pipeline
@@ -55,6 +55,7 @@ __all__ = [
     "SchemaEncoder",
     "SemiSVC",
     "SquaredPenalty",
+    "TargetAtEndWarning",
     "WeightSVC",
     "load",
     "make_pipeline",

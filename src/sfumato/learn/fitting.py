@@ -108,6 +108,11 @@ def fitting(
             "ledger and dataset belong together: fit(X, y, ledger=Ledger('ledger.db'), dataset='survey'). Nothing was "
             "drawn and nothing was spent."
         )
+    if ledger is not None and not hasattr(ledger, "reserve"):
+        raise InputError(
+            "ledger must be a ledger and not the path of one: fit(X, y, ledger=sfumato.Ledger('ledger.db'), "
+            "dataset='survey'). Nothing was drawn and nothing was spent."
+        )
     lineage_of(estimator)
     before = dict(vars(estimator))
     forget_parameters(estimator)

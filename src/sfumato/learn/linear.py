@@ -14,6 +14,7 @@ the mean wants all of it, there is no second release and the mean is the predict
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -37,7 +38,7 @@ from sfumato.learn.ridge_choice import chosen_ridge
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_sums import ProductSums, RowShape, TargetSums
-from sfumato.learn.table import checked_matrix, without_values
+from sfumato.learn.table import ABSENT_TARGET, NO_TARGET, checked_matrix, without_values
 from sfumato.learn.target_moments import (
     FIRST_SHARE,
     NoisyTarget,
@@ -54,15 +55,21 @@ from sfumato.mechanisms.noisy_sums import pack, ridge_solution, unpack
 if TYPE_CHECKING:
     from sfumato.core.certificate import Certificate
 
-__all__ = ["PrivateLinearRegression", "checked_targets"]
+__all__ = ["PrivateLinearRegression", "TargetAtEndWarning", "checked_targets"]
 
 #: Squared distance of neighbours' statistics (x xᵀ, x·y) for ‖x‖ ≤ 1 and |y| ≤ 1: two orthogonal-looking records are
 #: 4 apart, and the inner product (x·x')² + yy'(x·x') can be as low as -1/4.
 _REPLACED, _ADDED = 4.5, 2.0
 #: Rounding of the sums, in units of the sensitivity: enough for ten million records (docs/proofs).
 _ARITHMETIC = 2e-5
+#: In units of half the target's interval: a mean so near to an end is at it, where so little noise was drawn.
+_AT_AN_END, _SURE = 0.01, 0.02
 #: Ends of a target beyond this, or nearer to each other than its inverse, are refused.
 _FARTHEST_TARGET = 1e100
+
+
+class TargetAtEndWarning(UserWarning):
+    """The published mean of a target lies at an end of its public interval. The model itself tells as much."""
 
 
 class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
@@ -158,7 +165,20 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
             else:
                 weights, self.regularization_ = ridge_solution(gram, product, strength), strength
         self._keep(rows, bounds, seen, reach, weights, events)
+        self._tell_of_ends(seen)
         return self
+
+    def _tell_of_ends(self, seen: TargetLook) -> None:
+        """Say so where the published mean lies at an end of the interval, beyond what its noise could have done."""
+        low, high = self._target_bounds()
+        if 1 - abs(seen.mean) < _AT_AN_END and seen.error < _SURE:
+            warnings.warn(
+                f"The published mean of the target lies at an end of target=({low:g}, {high:g}), where values outside "
+                "are clipped: most lie beyond that end, or the interval is far too wide. Write down the interval in "
+                "which y is known to lie. The cost of this fit is spent.",
+                TargetAtEndWarning,
+                stacklevel=5,
+            )
 
     def _mean_first(self, purse: TargetBudget, sums: list[float], seeds: Seeds) -> tuple[list[NoisyTarget], TargetLook]:
         """A look at the target with a tenth of the budget, and a second one where the mean wants more."""
@@ -295,9 +315,9 @@ def checked_targets(y: Any, rows: int) -> np.ndarray:
     def read() -> np.ndarray:
         return column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True).astype(np.float64)
 
-    column = without_values("y", read)
+    column = without_values("y", read, NO_TARGET)
     if column.shape[0] != rows:
         raise DataError(f"X has {rows} rows and y has {column.shape[0]} values. Nothing was spent.")
     if not np.isfinite(column).all():
-        raise DataError("y contains NaN or infinity. Nothing was spent.")
+        raise DataError(ABSENT_TARGET)
     return column

@@ -26,7 +26,7 @@ from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.losses import Loss
 from sfumato.learn.newton import LENGTHS, SumsAsked, SumsGiven
 from sfumato.learn.rows import BLOCK, UnitRows
-from sfumato.learn.table import label_places, unknown_labels
+from sfumato.learn.table import ABSENT_TARGET, label_places, unknown_labels
 
 __all__ = [
     "BatchReader",
@@ -292,7 +292,7 @@ class BatchReader:
         if self.classes is None:
             target = _numbers(column, self.label)
             if not np.isfinite(target).all():
-                raise DataError("y contains NaN or infinity. Nothing was spent.")
+                raise DataError(ABSENT_TARGET)
             return target
         if pa.types.is_dictionary(column.type):  # which may list labels that do not occur
             column = column.cast(column.type.value_type)

@@ -76,6 +76,11 @@ Read = TypeVar("Read")
 #: More classes than these are refused.
 _MOST_CLASSES = 10_000
 _NO_NUMBER = "holds a cell that is not a number: clean it, or declare a schema."
+NO_TARGET = "holds a cell that is not a number: a target is a number in every row. Of words learn a classifier."
+ABSENT_TARGET = (
+    "y contains NaN or infinity: a target is a number in every row. Replace such cells by a public value, or leave "
+    "rows out by a rule that looks at one row alone. Nothing was spent."
+)
 _NO_LABEL = (
     "holds an absent label, or labels of different kinds such as words and numbers. Give every row a label, absent "
     "ones a word of their own, and write them all as one kind."
@@ -132,6 +137,8 @@ def _words(what: str, text: str, unreadable: str) -> str:
             "for an absent cell, or replace such cells by a public value first. Leaving out rows because a cell is "
             "absent is a decision about people: make it by a rule that looks at one row alone."
         )
+    if text.startswith("Unknown label type: unknown"):  # neither words nor numbers: an absent label among them
+        return f"{what} {unreadable}"
     if text.startswith(_ABOUT_SHAPES):
         return text
     if "argument must be" in text:
@@ -226,8 +233,9 @@ def label_places(declared: np.ndarray, found: Iterable[Any]) -> np.ndarray:
 def unknown_labels(declared: int) -> DataError:
     """The error for a label that was not declared."""
     return DataError(
-        f"y holds more classes than the {declared} declared in classes=. Declare them all, or map unknown labels to a "
-        "declared one first. Nothing was spent."
+        f"y holds a label that is not among the {declared} declared in classes=, or that is written otherwise there: "
+        "the number 1 is not the word '1'. Declare all labels as y writes them, or map unknown ones to a declared one "
+        "first. Nothing was spent."
     )
 
 

@@ -77,7 +77,7 @@ def default_ledger(data: str | os.PathLike[str]) -> Path:
             "spent."
         )
     place = Path(data).resolve()
-    return (place.parent if place.is_file() else place) / LEDGER_NAME
+    return (place if place.is_dir() else place.parent) / LEDGER_NAME
 
 
 def sources_of(network: Network, tables: Mapping[str, Any], ledger: Ledger | None = None) -> dict[str, tuple[str, ...]]:

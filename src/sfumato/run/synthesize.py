@@ -146,6 +146,13 @@ def _opened(
     return _Folder(address, PartitionedTable.open(address), release.schema, engine, progress)
 
 
+#: Taking out the column that says whose a row is would leave each row protected, and no person.
+_WHOSE = (
+    " If one of them says whose a row is, leave it there and name it with --people (from Python people=): then persons "
+    "are protected, else single rows."
+)
+
+
 @final
 class _OneFile(_Table):
     """One .parquet or .csv file, read batch by batch; as a whole where rows of one person must be found."""
@@ -157,7 +164,7 @@ class _OneFile(_Table):
         self._read = release.schema
         if release.people is not None:  # read as text, whatever stands there
             self._read = Schema({**release.schema.columns, release.people: Categories(("?",))})
-        self._columns = checked_columns(file, self._read)
+        self._columns = checked_columns(file, self._read, _WHOSE if release.people is None else "")
         check_types(file, release.schema) if release.people is None else self._check_declared()
         self._kept: pa.Table | None = None
 

@@ -100,27 +100,27 @@ def release_file(
     return prepared.guarantee
 
 
-def checked_columns(file: TableFile, schema: Schema) -> list[str]:
+def checked_columns(file: TableFile, schema: Schema, way: str = "") -> list[str]:
     """The names of the file's columns, which must be the declared ones."""
     names = file.column_names()
-    checked_names(file.path.name, names, schema)
+    checked_names(file.path.name, names, schema, way)
     return names
 
 
-def checked_names(table: str, names: Sequence[str], schema: Schema) -> None:
-    """Refuse a table that has not the declared columns, or others beside them."""
+def checked_names(table: str, names: Sequence[str], schema: Schema, way: str = "") -> None:
+    """Refuse a table that has not the declared columns, or others beside them; `way` is a further way out of these."""
     declared = list(schema.columns)
     missing = [name for name in declared if name not in names]
     extra = [name for name in names if name not in declared]
     if missing:
         raise SchemaError(
-            f"{table} lacks the declared column(s) {', '.join(missing)}.{nearest(missing[0], names)} "
+            f"{table} lacks the declared column(s) {', '.join(missing)}{nearest(missing[0], names)}. "
             "Nothing was drawn or spent."
         )
     if extra:
         raise SchemaError(
             f"{table} has column(s) the schema does not know: {', '.join(extra)}. Declare them or remove them "
-            "from the file: undeclared means not published. Nothing was drawn or spent."
+            f"from the file: undeclared means not published.{way} Nothing was drawn or spent."
         )
 
 

@@ -18,13 +18,15 @@ from sfumato.core.domain import Interval
 from sfumato.release.synthetic.inside import Inside
 from sfumato.release.synthetic.levels import DEFAULT_BINS, Levels
 
-__all__ = ["MORE_BINS", "fine_levels", "with_bought_edges"]
+__all__ = ["FEWEST_BINS", "MORE_BINS", "fine_levels", "leaves_few", "with_bought_edges"]
 
 Numbers = NDArray[np.float64]
 #: Fine cells: this many equal ones, and steps of √2 towards zero.
 _EVEN, _STEPS = 64, 40
 #: A bin should hold this many times the standard error of its own count.
 _WORTH = 3.0
+#: As many bins are asked for at least; noise may leave fewer.
+FEWEST_BINS = 4
 #: More bins than a column has that is cut evenly: around values that stand out.
 MORE_BINS = 24
 
@@ -60,7 +62,7 @@ def with_bought_edges(fine: Levels, counts: Numbers, deviation: float, most: int
     listed = counts[: fine.listed]
     total = max(float(listed.sum()), 1.0)
     # The count of one of b bins has the error σ√(cells/b): b is as large as keeps total/b above _WORTH of these.
-    bins = int(np.clip((total / (_WORTH * deviation * math.sqrt(fine.listed))) ** 2, 4, DEFAULT_BINS))
+    bins = int(np.clip((total / (_WORTH * deviation * math.sqrt(fine.listed))) ** 2, FEWEST_BINS, DEFAULT_BINS))
     wanted = max(total / bins, 4 * deviation)
     edges = _edges(fine, listed, wanted, deviation)
     while len(edges) - 1 > max(most, len(fine.forced) + 2):
@@ -68,6 +70,12 @@ def with_bought_edges(fine: Levels, counts: Numbers, deviation: float, most: int
         edges = _edges(fine, listed, wanted, deviation)
     made = dataclasses.replace(fine, edges=edges)
     return dataclasses.replace(made, inside=Inside.stepwise(fine.ends(), _quieter(fine, made, listed, deviation)))
+
+
+def leaves_few(fine: Levels, rows: float, deviation: float) -> bool:
+    """Whether noise is expected to leave numbers that are spread evenly over the fine cells fewer than FEWEST_BINS."""
+    cells = max(1.0, fine.listed / FEWEST_BINS)
+    return fine.listed >= FEWEST_BINS and rows / FEWEST_BINS < 4 * deviation * math.sqrt(cells)
 
 
 def _edges(fine: Levels, counts: Numbers, wanted: float, deviation: float) -> tuple[float, ...]:

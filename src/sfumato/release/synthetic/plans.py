@@ -68,7 +68,8 @@ class RowPlan:
 class Forecast:
     """Expected mean total variation of the one- and two-way tables of a plan's rows; about, not at most.
 
-    `known` is false where noise outweighs the counts: then nothing can be said. One column `alone` has no pairs.
+    `known` is false where noise outweighs the counts: then nothing can be said. One column `alone` has no pairs. Of
+    `few` numbers hardly any bins are expected: that is about bins alone, and what lies in them is then a guess.
     """
 
     plan: RowPlan
@@ -76,13 +77,16 @@ class Forecast:
     two_way: float
     known: bool
     alone: bool = False
+    few: int = 0
 
     def __str__(self) -> str:
         if not self.known:
             return "the noise outweighs the counts: error unknown, up to 1"
+        guess = f"; of {self.few} number(s) too few bins to tell mean or spread" if self.few else ""
         if self.alone:
-            return f"total variation about {self.one_way:.3f}"
-        return f"total variation about {self.one_way:.3f} for one column, about {self.two_way:.3f} for two"
+            return f"total variation about {self.one_way:.3f}{guess}"
+        two = max(self.one_way, self.two_way)  # tables of two columns are nowhere nearer than those of each
+        return f"total variation about {self.one_way:.3f} for one column, about {two:.3f} for two{guess}"
 
 
 def typical_share(levels: int) -> Numbers:

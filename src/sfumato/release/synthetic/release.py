@@ -37,7 +37,7 @@ from sfumato.core.schema import Schema
 from sfumato.core.tables import as_arrow, like, nearest, plain_type, told_by_cells, untyped_cells
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
 from sfumato.mechanisms.elsewhere import Elsewhere
-from sfumato.release.synthetic.bought import MORE_BINS, fine_levels, with_bought_edges
+from sfumato.release.synthetic.bought import FEWEST_BINS, MORE_BINS, fine_levels, leaves_few, with_bought_edges
 from sfumato.release.synthetic.counts import MOST_CELLS, PairCounts, pairs_within
 from sfumato.release.synthetic.junction_tree import Fitted, Scope
 from sfumato.release.synthetic.levels import Levels, levels_of, needs_edges
@@ -206,11 +206,15 @@ class SyntheticRelease:
         """What each plan is expected to reach for a table of `rows` rows: before anything is read or spent."""
         levels = self.check(kinds)
         measurer = self._measurer(PairCounts.empty([], []))
-        part = 1 - self._edges_share(self._open(levels))
+        still_open = self._open(levels)
+        share = self._edges_share(still_open)
         found = forecasts(
-            [column.size for column in levels], self._label_place(), rows, lambda s: measurer.deviation(s * part)
+            [column.size for column in levels], self._label_place(), rows, lambda s: measurer.deviation(s * (1 - share))
         )
-        return tuple(one for one in found if self.plan in (None, one.plan.name))
+        each = measurer.deviation(share / len(still_open)) if still_open else 0.0
+        fine = (fine_levels(column) for column in levels if column.name in still_open)
+        few = sum(leaves_few(column, rows, each) for column in fine)
+        return tuple(dataclasses.replace(one, few=few) for one in found if self.plan in (None, one.plan.name))
 
     def planned_events(self, plan: RowPlan, kinds: Mapping[str, pa.DataType] | None = None) -> dict[str, Event]:
         """What following `plan` costs, part by part, before anything is drawn: nothing of the data is in it."""
@@ -232,10 +236,11 @@ class SyntheticRelease:
         public_rows = self.public_rows(look)
         measurer = self._measurer(look.counted)
         share = self._edges_share(look.open)
-        levels, part = look.levels, 1 - share
+        levels, part, few = look.levels, 1 - share, ()
         if look.open:
             measurer.stage = "edges"
             levels = _with_edges(levels, look.open, measurer, share)
+            few = _few_bins(look.levels, levels, look.open)
             measurer.exact = gather(self._counting(levels))
         sizes = [column.size for column in levels]
         forecast = None
@@ -244,17 +249,23 @@ class SyntheticRelease:
             forecast = best_plan(known, self.plan)
         walk = Walk(measurer, sizes, self._label_place(), self._workload(), impossible_cells(self.schema, levels), part)
         fitted, forecast = walk.fitted(public_rows, forecast, self.plan)
-        return self._made(measurer, walk, fitted, forecast, levels)
+        return self._made(measurer, walk, fitted, forecast, levels, few)
 
     def _made(
-        self, measurer: Measurer, walk: Walk, fitted: Fitted, forecast: Forecast, levels: Sequence[Levels]
+        self,
+        measurer: Measurer,
+        walk: Walk,
+        fitted: Fitted,
+        forecast: Forecast,
+        levels: Sequence[Levels],
+        few: Sequence[str],
     ) -> tuple[pa.Table, dict[str, Any]]:
         seed = self._row_seed()
         rows = self.rows or max(1, round(fitted.total))
         if self.rows is None and self._hides_rows and not forecast.known:
             rows = min(rows, _MOST_OF_NOISE)
         made, codes = self._decoded(levels, fitted.rows(rows, np.random.default_rng(seed)), seed)
-        notes = _notes(forecast)
+        notes = _notes(forecast, few)
         certificate = Certificate.issue(
             subject=f"synthetic rows of {len(levels)} columns",
             events=measurer.events,
@@ -448,11 +459,28 @@ def _people(table: Any, people: str) -> list[str | None]:
     return [name_of(one) for one in listed]
 
 
-def _notes(forecast: Forecast) -> tuple[str, ...]:
+def _few_bins(open_levels: Sequence[Levels], levels: Sequence[Levels], still_open: Sequence[str]) -> tuple[str, ...]:
+    """Columns of which noise left fewer bins than any column gets that can be told apart, with their numbers."""
+    return tuple(
+        f"{made.name} ({made.listed})"
+        for before, made in zip(open_levels, levels, strict=True)
+        if made.name in still_open and made.listed < min(FEWEST_BINS, fine_levels(before).listed)
+    )
+
+
+def _notes(forecast: Forecast, few: Sequence[str]) -> tuple[str, ...]:
     if not forecast.known:
         return (
             INVENTED,
             "The noise is as large as the counts: these rows are close to uniform; next to nothing could be measured. "
             "A larger ε, more rows or fewer levels would change that.",
         )
-    return INVENTED, f"Expected of these rows: {forecast}."
+    expected = f"Expected of these rows: {forecast}."
+    if not few:
+        return INVENTED, expected
+    return (
+        INVENTED,
+        f"{expected} That is about bins alone, and of these numbers noise left few: {', '.join(few)}. How they lie "
+        "within a bin, and so their mean and spread, is hardly better than a guess. A larger ε, or public edges where "
+        "most of them lie, would change that.",
+    )
