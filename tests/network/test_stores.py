@@ -23,6 +23,7 @@ from pyarrow import csv, parquet
 from benchmarks.own_server import installed, postgresql
 from sfumato.errors import DataError, SchemaError, StudyError
 from sfumato.lang import load
+from sfumato.lang.paths import written_names
 from sfumato.ledger import Ledger
 from sfumato.network.stores.duckdb_file import DuckDBFile
 from sfumato.network.stores.postgresql import PostgreSQL
@@ -330,6 +331,23 @@ def _day_sums(source: str, folder: Path) -> list[object]:
     assert plan.network is not None
     values = plan.network.evaluate(tables_in(plan, folder))
     return [sums.exact(0) for sums in values.aggregates.values()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["Stays 2024", "stays.of north", 'a "b"', "Größe"])
+def test_a_table_of_any_name_is_read(filled, tmp_path, table):
+    quoted = '"' + table.replace('"', '""') + '"'
+    filled(
+        f'CREATE SCHEMA IF NOT EXISTS "Odd one";\nDROP TABLE IF EXISTS "Odd one".{quoted};\n'
+        f"CREATE TABLE \"Odd one\".{quoted} AS SELECT 'p' || g AS id, 2.0::float8 AS v, 'x' AS c "
+        "FROM generate_series(1, 50) g;\n"
+    )
+    written = written_names(["Odd one", table])
+    found = exact_values(f"source(t, 'postgresql:{written}').", tmp_path)
+    assert found["q3"] == (50, 0, 0)
+    wrong = written_names(["Odd one", table + "x"])
+    with pytest.raises(DataError, match=r"did you mean"):
+        exact_values(f"source(t, 'postgresql:{wrong}').", tmp_path)
 
 
 @pytest.mark.slow

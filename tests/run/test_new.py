@@ -13,7 +13,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import csv, parquet
 from typer.testing import CliRunner
 
 from sfumato.cli.app import app
@@ -368,4 +368,32 @@ def test_a_file_that_is_not_there_is_told_with_those_that_are(tmp_path):
         run_new(tmp_path / "other.parquet", tmp_path / "study.pl")
     with pytest.raises(DataError, match=r"no folder .*nowhere. Check the path"):
         run_new(tmp_path / "nowhere" / "stays.csv", tmp_path / "study.pl")
+    assert not (tmp_path / "study.pl").exists()
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_study_of_a_folder_names_the_folder(tmp_path, ending):
+    """Its columns are those of a study of one of its files; the source is the folder, and the study can be planned."""
+    folder = tmp_path / "stays"
+    folder.mkdir()
+    for part in range(2):
+        rows = pa.table({"patient_id": [f"p{part}"], "age": [70.0]})
+        path = folder / f"{part}.{ending}"
+        parquet.write_table(rows, path) if ending == "parquet" else csv.write_csv(rows, path)
+    run_new(folder, tmp_path / "whole.pl")
+    run_new(folder / f"0.{ending}", tmp_path / "part.pl")
+    whole, part = ((tmp_path / name).read_text("utf-8") for name in ("whole.pl", "part.pl"))
+    assert "'stays/'" in whole
+    said = [re.findall(r"^    .*: .*fill_in.*$|^    age: .*$", text, re.M) for text in (whole, part)]
+    assert said[0]
+    assert said[0] == said[1]
+    (folder / "note.txt").write_text("x")
+    with pytest.raises(DataError, match=r"several kinds.*Nothing was read"):
+        run_new(folder, tmp_path / "other.pl")
+
+
+@pytest.mark.parametrize("place", ["postgresql:stays", "fsspec:stays.parquet"])
+def test_a_place_elsewhere_is_told_what_to_do(tmp_path, place):
+    with pytest.raises(InputError, match=r"lies elsewhere. Begin from a file.*nothing was written"):
+        run_new(Path(place), tmp_path / "study.pl")
     assert not (tmp_path / "study.pl").exists()

@@ -1,6 +1,7 @@
 """`sfumato new TABLE`: a starter study from a table's header.
 
-In:   a Parquet or CSV file, or a table of a DuckDB or SQLite file, of which only names and types of columns are read.
+In:   a Parquet or CSV file or a folder of them, or a table of a DuckDB or SQLite file, of which only names and types of
+      columns are read; of a folder those of its first file.
 Out:  a study file, and a schema beside it where asked.
 Not here: the text (lang/starter.py).
 
@@ -27,12 +28,15 @@ from sfumato.lang.problem import nearest
 from sfumato.lang.proposals import could_be_person
 from sfumato.lang.spec import DATABASE_ENDINGS, TABLE_ENDINGS
 from sfumato.lang.starter import StarterColumn, starter_schema, starter_study
+from sfumato.network.stores.folder import files_in
 from sfumato.network.stores.store import file_store
 from sfumato.network.text_files import check_separator
 
 __all__ = ["header_of", "run_new"]
 
 _LONGEST_HEADER = 1_000_000
+#: How a study names the places that are no files here.
+_ELSEWHERE = ("postgresql:", "fsspec:")
 #: Files of a folder that are named where the one that was asked for is not there.
 _MOST_NAMED = 8
 
@@ -58,7 +62,8 @@ def run_new(
     found = header_of(table, inside)
     person = _person(table, found, person, each_row, ask)
     wanted = _wanted(table, found, columns, person, each_row)
-    text = starter_study(inside or _table_name(table), table.name, wanted, person, each_row)
+    file = f"{table.name}/" if table.is_dir() else table.name
+    text = starter_study(inside or _table_name(table), file, wanted, person, each_row)
     targets = [(out, text)]
     columns = [column.name for column in wanted]
     if schema is not None:
@@ -144,6 +149,8 @@ def header_of(table: Path, inside: str | None = None) -> tuple[StarterColumn, ..
     """Names and types of a table's columns; of a database those of the table `inside`."""
     store = file_store(table) if inside is not None else None
     _check_there(table)
+    if table.is_dir():
+        table = files_in(table)[0]
     try:
         if store is not None and inside is not None:
             columns = _columns(store.header(inside))
@@ -164,6 +171,12 @@ def header_of(table: Path, inside: str | None = None) -> tuple[StarterColumn, ..
 def _check_there(table: Path) -> None:
     if table.exists():
         return
+    if str(table).startswith(_ELSEWHERE):
+        raise InputError(
+            f"sfumato new reads files of this machine, and {table} lies elsewhere. Begin from a file or folder with "
+            "the same columns, and write the place into the study's source/2 afterwards (docs/howto/databases.md). "
+            "Nothing was read and nothing was written."
+        )
     folder = table.resolve().parent
     if not folder.is_dir():
         raise DataError(f"There is no folder {folder}. Check the path of the table. Nothing was written.")

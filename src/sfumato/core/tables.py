@@ -154,7 +154,8 @@ def nearest(name: str, known: Collection[str]) -> str:
     >>> nearest("agee", ["age", "sex"])
     " (did you mean 'age'?)"
     """
-    close = difflib.get_close_matches(name, list(known), n=1)
+    alike = [one for one in known if one.casefold() == name.casefold()]
+    close = alike or difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 

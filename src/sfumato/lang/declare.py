@@ -116,7 +116,8 @@ def _source(declared: Declared, clause: Clause) -> None:
         way_out = (
             f"Write the path of one file inside the data folder, ending in {', '.join(TABLE_ENDINGS)}, of a folder of "
             "them ending in /, of a database with the name of its table, source(T, 'file.duckdb', table), or "
-            "'postgresql:table'."
+            "'postgresql:table', 'postgresql:schema.table', where a name with blanks or signs stands in double quotes: "
+            "'postgresql:\"a table\"'."
         )
         raise _Wrong(f"the source of {made.table} {wrong}", path, code="source", way_out=way_out)
 

@@ -9,14 +9,36 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import PurePosixPath, PureWindowsPath
 
 from sfumato.lang.spec import DATABASE_ENDINGS, TABLE_ENDINGS, Source
 
-__all__ = ["wrong_path"]
+__all__ = ["server_names", "written_names", "wrong_path"]
 
 _FAR = "fsspec:"
-_SERVER_TABLE = re.compile(r"postgresql:[^\W\d][\w$]*(\.[^\W\d][\w$]*)?")
+_PLAIN = r"[^\W\d][\w$]*"
+_NAME = rf'(?:{_PLAIN}|"(?:[^"\0]|"")+")'
+_SERVER_TABLE = re.compile(rf"postgresql:{_NAME}(\.{_NAME})?")
+
+
+def server_names(written: str) -> list[str]:
+    """The table of a server, its schema before it where one is written; blanks and signs stand in double quotes.
+
+    >>> server_names('office."Stays 2024"'), server_names('"a.b"')
+    (['office', 'Stays 2024'], ['a.b'])
+    """
+    found = re.findall(_NAME, written)
+    return [name[1:-1].replace('""', '"') if name.startswith('"') else name for name in found]
+
+
+def written_names(names: Iterable[str]) -> str:
+    """How a study writes them.
+
+    >>> print(written_names(["office", "Stays 2024"]))
+    office."Stays 2024"
+    """
+    return ".".join(name if re.fullmatch(_PLAIN, name) else '"' + name.replace('"', '""') + '"' for name in names)
 
 
 def _outside(path: str) -> str | None:

@@ -369,6 +369,11 @@ class Study(Shown):
         spec = self.spec
         if size is not None and (isinstance(size, bool) or not isinstance(size, Real) or not size < _MOST_PEOPLE):
             raise InputError(f"size is a number of people, such as 150_000, and {size!r} is none. Nothing was planned.")
+        if not isinstance(public, Mapping | None):
+            raise InputError(
+                "public names the public tables one by one, each with its file or frame: public={'regions': "
+                "'regions.csv'}. Nothing was planned and nothing was spent."
+            )
         sizes = {} if size is None else {self._parts.people: float(size)}
         try:
             return StudyPlan(self, make_plan(spec, public, sizes=sizes), size)

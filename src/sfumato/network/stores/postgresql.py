@@ -22,6 +22,7 @@ from typing import Any, ClassVar, final
 import pyarrow as pa
 
 from sfumato.errors import DataError
+from sfumato.lang.paths import server_names, written_names
 from sfumato.network.expression import sql_name
 from sfumato.network.stores.addresses import address_of
 from sfumato.network.stores.spool import gathered
@@ -36,6 +37,7 @@ _PATIENCE = {"connect_timeout": 30, "keepalives_idle": 30, "keepalives_interval"
 #: Somebody else's lock, and one whole table; as PostgreSQL writes times.
 _LOCK, _READING = "60s", "1h"
 _ENDED = {
+    "42501": "this user has no right to read it",
     "55P03": f"somebody held a lock on it for {_LOCK}",
     "57014": f"it was not read within {_READING}",
     "57P01": "the server ended the connection",
@@ -48,6 +50,20 @@ _WORDS = {
     "permission denied": "42501",
     "terminating connection": "57P01",
     "closed the connection": "08006",
+}
+#: Why no connection was made, by the driver's words. They are not repeated: an address may hold a password.
+_REFUSED = {
+    "Connection refused": "no server answers there",
+    "No such file": "no server answers there",  # a socket of this machine
+    "certificate": "the certificate that sslmode asks for is not there or does not fit",
+    "translate host name": "there is no such host",
+    "timeout expired": "the server gave no answer in time",
+    "no password supplied": "the server asks for a password, and neither the address nor ~/.pgpass has one",
+    "authentication failed": "the server does not let this user in with this password",
+    "pg_hba.conf": "the server lets nobody in from here with this user and database",
+    "does not exist": "the server has no such user or no such database",
+    "info string": "it is no address of PostgreSQL",
+    "invalid": "it is no address of PostgreSQL",
 }
 #: How text is made of days and moments: as ISO 8601 writes them, whatever the server's or the role's own habit is.
 _HABITS = {"DateStyle": "ISO, YMD", "TimeZone": "UTC", "IntervalStyle": "iso_8601", "bytea_output": "hex"}
@@ -80,26 +96,39 @@ class PostgreSQL(Store):
         return cls(address_of(folder, cls.prefix, _VARIABLE, "PostgreSQL", example))
 
     def read(self, names: Sequence[str]) -> dict[str, StoredRows]:
+        found: dict[str, StoredRows] = {}
+        failures = _failures()
+        connection = self._connected(failures)
         try:
-            from adbc_driver_manager import Error
-            from adbc_driver_postgresql import dbapi
-        except ImportError:
-            raise DataError(
-                "Reading from PostgreSQL needs its driver: pip install 'sfumato[postgresql]'. Nothing was read and "
-                "nothing was spent."
-            ) from None
-        try:
-            with closing(dbapi.connect(_patient(self.address))) as connection, closing(connection.cursor()) as cursor:
+            with closing(connection), closing(connection.cursor()) as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 cursor.execute(f"SET LOCAL lock_timeout = '{_LOCK}'")
                 cursor.execute(f"SET LOCAL statement_timeout = '{_READING}'")
                 for name, value in _HABITS.items():
                     cursor.execute(f"SET LOCAL {name} = '{value}'")
                 server = self._server(cursor)
-                return {name: self._rows(cursor, server, name) for name in names}
-        except (Error, pa.ArrowException, OSError) as error:
+                for name in names:
+                    found[name] = self._rows(cursor, server, name)
+                return found
+        except failures as error:
             failed = _kind_of(error)
-        raise unreadable("PostgreSQL", failed)
+        reading = names[min(len(found), len(names) - 1)]
+        raise unreadable(f"PostgreSQL ({reading})", failed)
+
+    def _connected(self, failures: tuple[type[Exception], ...]) -> Any:
+        """A connection; where there is none, why, in words of ours: the driver's may quote the address."""
+        from adbc_driver_postgresql import dbapi
+
+        try:
+            return dbapi.connect(_patient(self.address))
+        except failures as error:
+            said = str(error)
+        why = next((why for words, why in _REFUSED.items() if words in said), "it failed")
+        raise DataError(
+            f"PostgreSQL could not be read: no connection was made, because {why}. Its address is what {_VARIABLE} "
+            "says, or sources.toml in the data folder: postgresql://user@host:port/database. Nothing was read and "
+            "nothing was spent."
+        )
 
     def _server(self, cursor: Any) -> str:
         """Which database this is, whatever the address says: the cluster's own number, and the name within it."""
@@ -116,11 +145,12 @@ class PostgreSQL(Store):
         return f"postgresql\0{cluster}\0{database}"
 
     def _rows(self, cursor: Any, server: str, name: str) -> StoredRows:
-        quoted = ".".join(sql_name(part) for part in name.split("."))
+        parts = server_names(name)
+        quoted = ".".join(sql_name(part) for part in parts)
         cursor.execute(_COLUMNS, (quoted,))
         kinds = dict(cursor.fetchall())
         if not kinds:
-            raise no_table("The database", name, _tables(cursor))
+            raise no_table("The database", name, _tables(cursor, parts[:-1]))
         shown = ", ".join(_expression(column, kind) for column, kind in kinds.items())
         cursor.execute("SELECT to_regclass($1)::oid::bigint", (quoted,))
         (number,) = cursor.fetchone()
@@ -136,11 +166,27 @@ def _expression(column: str, kind: str) -> str:
     return f"{name}::{kind if kind in _AS_THEY_ARE else 'text'} AS {name}"
 
 
-def _tables(cursor: Any) -> list[str]:
+def _tables(cursor: Any, schema: Sequence[str]) -> list[str]:
+    """The tables that this user may read there, as a study writes them: of the schema, or of the search path."""
     cursor.execute(
-        "SELECT table_name::text FROM information_schema.tables WHERE table_schema = ANY(current_schemas(false))"
+        "SELECT table_name::text FROM information_schema.tables WHERE "
+        + ("table_schema = $1" if schema else "table_schema = ANY(current_schemas(false))"),
+        *([tuple(schema)] if schema else []),
     )
-    return [name for (name,) in cursor.fetchall()]
+    return [written_names([*schema, name]) for (name,) in cursor.fetchall()]
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What reading from a server may raise."""
+    try:
+        from adbc_driver_manager import Error
+        from adbc_driver_postgresql import dbapi  # noqa: F401  # both are needed
+    except ImportError:
+        raise DataError(
+            "Reading from PostgreSQL needs its driver: pip install 'sfumato[postgresql]'. Nothing was read and "
+            "nothing was spent."
+        ) from None
+    return Error, pa.ArrowException, OSError
 
 
 def _kind_of(error: Exception) -> str:
