@@ -278,7 +278,7 @@ def _own_kind(domain: Domain) -> pa.DataType:
 def kind_by_domain(domain: Domain) -> pa.DataType:
     """The type of what is made of a column whose type its cells may have decided: by its domain alone.
 
-    >>> from sfumato.core import Dates
+    >>> from sfumato.core.calendar_ranges import Dates
     >>> str(kind_by_domain(Interval(0, 9))), str(kind_by_domain(Dates("2020-01-01", "2020-12-31")))
     ('double', 'timestamp[us]')
     """
