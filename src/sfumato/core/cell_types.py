@@ -23,6 +23,7 @@ __all__ = [
     "ARROW_TYPES",
     "HOLDS",
     "HOLDS_NATIVE",
+    "as_numbers",
     "chunked",
     "column_at_once",
     "comparable",
@@ -54,6 +55,8 @@ def _holds_strings(kind: pa.DataType) -> bool:
 
 
 HOLDS = {"str": _holds_strings, "int": _holds_integers, "bool": pa.types.is_boolean}
+#: Whole numbers of so many digits are floats.
+_EXACT_DIGITS = 15
 _PLAIN = {int, float, str, np.float64, np.float32, np.int64, np.int32, np.str_}
 #: As Python writes them: a decimal would be rounded otherwise than its cell alone.
 HOLDS_NATIVE = {
@@ -75,6 +78,25 @@ def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_decimal(kind) and kind.bit_width < 128:
         return column.cast(pa.decimal128(kind.precision, kind.scale))
     return column
+
+
+def as_numbers(column: pa.ChunkedArray) -> np.ndarray:
+    """Cells of numbers as floats, each the nearest one; NaN where a cell is missing.
+
+    Arrow makes 0.30000000000000004 of the decimal 0.3 and 0.3 of 0.30, and others' cells may say how many digits there
+    are.
+
+    >>> as_numbers(pa.chunked_array([pa.array([0.3, 2.5]).cast(pa.decimal128(3, 1), safe=False)])).tolist()
+    [0.3, 2.5]
+    """
+    kind = column.type
+    if not pa.types.is_decimal(kind):
+        # safe=False: an int64 beyond 2**53 is rounded to the nearest float instead of quoted in an Arrow error.
+        return column.cast(pa.float64(), safe=False).to_numpy()
+    if kind.precision > _EXACT_DIGITS or not 0 <= kind.scale <= _EXACT_DIGITS:
+        return column.cast(pa.string()).cast(pa.float64()).to_numpy()
+    # All digits as a whole number and a power of ten, both exact: the quotient is rounded once.
+    return np.rint(column.cast(pa.float64()).to_numpy() * 10.0**kind.scale) / 10.0**kind.scale
 
 
 def column_at_once(cells: Sequence[Any], name: str, native: Any) -> pa.ChunkedArray | None:

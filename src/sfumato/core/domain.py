@@ -37,6 +37,7 @@ from sfumato.core.cell_types import (
     ARROW_TYPES,
     HOLDS,
     HOLDS_NATIVE,
+    as_numbers,
     chunked,
     column_at_once,
     comparable,
@@ -191,8 +192,7 @@ class Interval(Domain):
 
     def place(self, column: Any, name: str) -> NDArray[np.float64]:
         """The values in their own unit, clipped, missing ones put at `null`, or else at the middle."""
-        # safe=False: an int64 beyond 2**53 is rounded to the nearest float instead of quoted in an Arrow error.
-        values = self.read(column, name).cast(pa.float64(), safe=False).to_numpy()
+        values = as_numbers(self.read(column, name))
         missing = np.isnan(values)
         placed = np.clip(values, self.low, self.high)
         if missing.any():

@@ -30,7 +30,17 @@ from sfumato.errors import DataError, SchemaError
 if TYPE_CHECKING:
     from sfumato.core.schema import Schema
 
-__all__ = ["Extra", "as_arrow", "as_column", "like", "nearest", "plain_type", "told_by_cells", "untyped_cells"]
+__all__ = [
+    "Extra",
+    "as_arrow",
+    "as_column",
+    "like",
+    "nearest",
+    "plain_type",
+    "told_by_cells",
+    "typed_by_pandas",
+    "untyped_cells",
+]
 
 Extra = Literal["refuse", "ignore"]
 
@@ -314,13 +324,23 @@ def _as_structured(dtype: np.dtype, table: pa.Table) -> np.ndarray:
 
 
 def told_by_cells(schema: pa.Schema) -> frozenset[str]:
-    """Columns of numbers whose type pandas took from their cells, by what it writes beside tables that it hands over.
+    """Columns of numbers whose type pandas took from their cells.
 
     In pandas one absent cell makes decimals of whole numbers, and so in the Parquet files it writes: whoever sees which
     type something has that was made of such a column would see that cell. pandas' own Int64 is somebody's word.
 
     >>> told_by_cells(pa.Table.from_pydict({"age": [1, 2]}).schema)
     frozenset()
+    """
+    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
+    told = (field.name for field in schema if any(family(field.type) for family in numbers))
+    return frozenset(told) & typed_by_pandas(schema)
+
+
+def typed_by_pandas(schema: pa.Schema) -> frozenset[str]:
+    """Columns of every kind whose type pandas took from their cells, by what it writes beside what it hands over.
+
+    One cell makes text or dates of a column that has no other, and a longer one wider decimals.
     """
     written = (schema.metadata or {}).get(b"pandas")
     if written is None:
@@ -329,6 +349,4 @@ def told_by_cells(schema: pa.Schema) -> frozenset[str]:
     with suppress(Exception):  # no text of a file is a reason to fail
         described = json.loads(written)["columns"]
         stated = {one["field_name"] for one in described if str(one["numpy_type"])[:1].isupper()}
-    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
-    told = (field.name for field in schema if any(family(field.type) for family in numbers))
-    return frozenset(told) - stated
+    return frozenset(schema.names) - stated

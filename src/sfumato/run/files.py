@@ -25,11 +25,12 @@ from sfumato.core.calendar_columns import calendar_kind
 from sfumato.core.cell_types import ARROW_TYPES
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.schema import Schema
-from sfumato.core.tables import told_by_cells
+from sfumato.core.tables import typed_by_pandas
 from sfumato.errors import DataError
 from sfumato.network.cells import text_as_number
 from sfumato.network.expression import sql_name
 from sfumato.network.text_files import header, text_batches
+from sfumato.release.synthetic.levels import kind_by_domain
 
 __all__ = ["TableFile", "file_mark", "kind_of", "new_sink", "refusing"]
 
@@ -75,16 +76,14 @@ class TableFile:
 
     def types(self, schema: Schema) -> dict[str, pa.DataType]:
         """What the declared columns hold: as the file says, and by their domains where cells could have told it."""
-        told = None if self.format == "csv" else self._told_by_cells()
-        held = self.column_types()
-        return {
-            name: kind_of(domain) if told is None or name in told else held[name]
-            for name, domain in schema.columns.items()
-        }
+        if self.format == "csv":
+            return {name: kind_of(domain) for name, domain in schema.columns.items()}
+        told, held = self._typed_by_pandas(), self.column_types()
+        return {name: kind_by_domain(domain) if name in told else held[name] for name, domain in schema.columns.items()}
 
-    def _told_by_cells(self) -> frozenset[str]:
+    def _typed_by_pandas(self) -> frozenset[str]:
         with refusing(self.path):
-            return told_by_cells(parquet.read_schema(self.path))
+            return typed_by_pandas(parquet.read_schema(self.path))
         raise AssertionError("unreachable")
 
     def column_types(self) -> dict[str, pa.DataType]:
@@ -150,7 +149,7 @@ def _read(cell: str, domain: Any) -> str:
 
 
 def kind_of(domain: Any) -> pa.DataType:
-    """The type of what is made of a column whose own type says nothing."""
+    """The type of what is made of a column of text, whose own type says nothing."""
     if isinstance(domain, Categories):
         return ARROW_TYPES[domain.scalar]
     calendar = domain.calendar if isinstance(domain, Interval) else ""

@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from sfumato.core.tables import nearest, told_by_cells
+from sfumato.core.tables import nearest, typed_by_pandas
 from sfumato.errors import DataError, InputError, SchemaError
 from sfumato.network.agreed import agreed, first_other
 from sfumato.run.files import file_mark, refusing
@@ -164,7 +164,7 @@ class PartitionedTable:
             other = first_other(schemas)
             raise _another_table(files[0], schemas[0], files[other], schemas[other])
         groups = tuple(rows for _, rows in facts)
-        told = found.numbers.union(*map(told_by_cells, schemas))
+        told = found.numbers.union(*map(typed_by_pandas, schemas))
         return cls(_stem(address), tuple(files), groups, found.schema, _combined_fingerprint(files), told)
 
     @property

@@ -29,13 +29,14 @@ from sfumato.errors import DataError, InputError
 from sfumato.ledger.ledger import Ledger
 from sfumato.release.synthetic import SyntheticRelease
 from sfumato.release.synthetic.counts import PairCounts
+from sfumato.release.synthetic.levels import kind_by_domain
 from sfumato.release.synthetic.page import marginals_page
 from sfumato.release.synthetic.plans import Forecast
 from sfumato.release.synthetic.release import Counting
 from sfumato.release.synthetic.result import measured_table
 from sfumato.run.accounts import Grant, files_sources, table_sources
 from sfumato.run.engine.engine import Engine, open_engine
-from sfumato.run.files import TableFile, kind_of
+from sfumato.run.files import TableFile
 from sfumato.run.interruption import paying
 from sfumato.run.manifest import hashes, write_manifest
 from sfumato.run.partition import PartitionedTable, PartLayout, TablePart
@@ -215,7 +216,7 @@ class _Folder(_Table):
     def kinds(self) -> dict[str, pa.DataType]:
         held, told = self.table.schema, self.table.told
         return {
-            name: kind_of(domain) if name in told else held.field(name).type
+            name: kind_by_domain(domain) if name in told else held.field(name).type
             for name, domain in self.schema.columns.items()
         }
 

@@ -24,13 +24,14 @@ from numpy.typing import NDArray
 
 from sfumato.core.calendar import shown
 from sfumato.core.calendar_columns import calendar_cell, calendar_kind, calendar_values
+from sfumato.core.cell_types import ARROW_TYPES
 from sfumato.core.domain import Categories, Domain, Interval
 from sfumato.core.schema import Schema
 from sfumato.core.tables import nearest, plain_type
 from sfumato.errors import SchemaError
 from sfumato.release.synthetic.inside import Inside
 
-__all__ = ["DEFAULT_BINS", "LARGEST_WHOLE", "MOST_LEVELS", "Levels", "levels_of", "needs_edges"]
+__all__ = ["DEFAULT_BINS", "LARGEST_WHOLE", "MOST_LEVELS", "Levels", "kind_by_domain", "levels_of", "needs_edges"]
 
 #: Into how many parts an interval is cut when no edges are given.
 DEFAULT_BINS = 16
@@ -38,6 +39,8 @@ DEFAULT_BINS = 16
 _WHOLE_LEVELS = 24
 #: Tables of counts grow with the product of levels; beyond this a column needs a coarser public list.
 MOST_LEVELS = 4096
+#: Of the ends of bins as they are called, and where two bins would be called the same.
+_DIGITS = (10, 17)
 #: From here on floating-point numbers leave whole ones out.
 LARGEST_WHOLE = 2.0**53
 
@@ -83,18 +86,28 @@ class Levels:
     @property
     def names(self) -> tuple[str, ...]:
         """What each level is called: the category, the ends of the bin, the first and last whole number in it."""
-        if isinstance(self.domain, Categories):
-            listed = tuple(str(value) for value in self.domain.values)
-        elif self.whole:
-            listed = tuple(self._whole_name(at, *pair) for at, pair in enumerate(itertools.pairwise(self.ends())))
-        else:
-            listed = tuple(_between(low, high) for low, high in itertools.pairwise(self.edges))
-        return (*listed, "missing") if self.absent else listed
+        listed = self._listed_names(_DIGITS[0])
+        if len(set(listed)) < len(listed):
+            listed = self._listed_names(_DIGITS[1])
+        if not self.absent:
+            return listed
+        absent = "missing"
+        while absent in listed:
+            absent += " (no cell)"
+        return (*listed, absent)
 
-    def _whole_name(self, at: int, first: float, beyond: float) -> str:
-        if beyond <= first:  # no whole number lies there
-            return _between(self.edges[at], self.edges[at + 1])
-        return _between(first, beyond - 1, self.calendar)
+    def _listed_names(self, digits: int) -> tuple[str, ...]:
+        if isinstance(self.domain, Categories):
+            return tuple(str(value) for value in self.domain.values)
+        bins = list(itertools.pairwise(self.edges))
+        if not self.whole:
+            return tuple(_between(*pair, digits) for pair in bins)
+        return tuple(
+            _between(first, beyond - 1, digits, self.calendar)
+            if first < beyond
+            else _between(*pair, digits)  # no whole number lies there
+            for pair, (first, beyond) in zip(bins, itertools.pairwise(self.ends()), strict=True)
+        )
 
     def codes(self, column: pa.ChunkedArray) -> NDArray[np.int32]:
         """The level of each value; what is outside, missing or unlisted goes where the schema says."""
@@ -205,8 +218,8 @@ class Levels:
         return np.clip(np.floor(numbers), low, max(low, high))
 
 
-def _between(low: float, high: float, calendar: str = "") -> str:
-    first, last = (shown(end, calendar) if calendar else f"{end:.10g}" for end in (low, high))
+def _between(low: float, high: float, digits: int, calendar: str = "") -> str:
+    first, last = (shown(end, calendar) if calendar else f"{end:.{digits}g}" for end in (low, high))
     return first if low == high else f"{first} to {last}"
 
 
@@ -260,6 +273,19 @@ def _ranges(schema: Schema, name: str) -> tuple[tuple[float, float], ...]:
 def _own_kind(domain: Domain) -> pa.DataType:
     """The type of a column of which nothing but its domain is known."""
     return calendar_kind(domain.calendar) if isinstance(domain, Interval) and domain.calendar else pa.float64()
+
+
+def kind_by_domain(domain: Domain) -> pa.DataType:
+    """The type of what is made of a column whose type its cells may have decided: by its domain alone.
+
+    >>> from sfumato.core.calendar_ranges import Dates
+    >>> str(kind_by_domain(Interval(0, 9))), str(kind_by_domain(Dates("2020-01-01", "2020-12-31")))
+    ('double', 'timestamp[us]')
+    """
+    if isinstance(domain, Categories):
+        return ARROW_TYPES[domain.scalar]
+    # Days as pandas shows them, who alone lets cells decide.
+    return pa.timestamp("us") if isinstance(domain, Interval) and domain.calendar == "date" else _own_kind(domain)
 
 
 def needs_edges(column: Levels, given: Collection[str]) -> bool:

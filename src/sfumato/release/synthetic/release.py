@@ -24,27 +24,26 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
-from sfumato.core.calendar_columns import calendar_kind
 from sfumato.core.cell import name_of
-from sfumato.core.cell_types import ARROW_TYPES
 from sfumato.core.certificate import Certificate
-from sfumato.core.domain import Categories, Interval
+from sfumato.core.domain import Interval
 from sfumato.core.events.event import Event
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP
 from sfumato.core.kept_rows import kept_rows
 from sfumato.core.schema import Schema
-from sfumato.core.tables import as_arrow, like, nearest, plain_type, told_by_cells, untyped_cells
+from sfumato.core.tables import as_arrow, like, nearest, plain_type, typed_by_pandas, untyped_cells
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
 from sfumato.mechanisms.elsewhere import Elsewhere
 from sfumato.release.synthetic.bought import FEWEST_BINS, MORE_BINS, fine_levels, leaves_few, with_bought_edges
 from sfumato.release.synthetic.counts import MOST_CELLS, PairCounts, pairs_within
 from sfumato.release.synthetic.junction_tree import Fitted, Scope
-from sfumato.release.synthetic.levels import Levels, levels_of, needs_edges
+from sfumato.release.synthetic.levels import Levels, kind_by_domain, levels_of, needs_edges
 from sfumato.release.synthetic.measure import Measurer
 from sfumato.release.synthetic.plans import Forecast, RowPlan, best_plan, forecasts
 from sfumato.release.synthetic.possible import kept_possible
 from sfumato.release.synthetic.result import INVENTED, Measured, SyntheticTable
+from sfumato.release.synthetic.start import is_told
 from sfumato.release.synthetic.walk import Walk
 from sfumato.release.synthetic.wishes import (
     as_whole,
@@ -52,6 +51,7 @@ from sfumato.release.synthetic.wishes import (
     check_numbers,
     check_people,
     check_plan,
+    check_promise,
     check_workload,
 )
 from sfumato.release.synthetic.zeros import impossible_cells, refuse_contradictions
@@ -187,6 +187,7 @@ class SyntheticRelease:
                 "Synthetic rows are made with Gaussian noise, which needs a δ above 0, such as 1e-6. Nothing was spent."
             )
         _ = self.promise
+        check_promise(self.epsilon, self.delta)
         check_numbers(self.rows, self.rows_per_person, self.edges_share, self.random_state)
         check_lists(self.workload, self.absent, self.edges)
         check_people(self.people, self.rows_per_person, self.schema)
@@ -195,12 +196,21 @@ class SyntheticRelease:
             raise PrivacyParameterError(
                 "edges_share=0 leaves nothing to buy edges with: give edges, or buy_edges=False. Nothing was spent."
             )
-        sizes, label = [column.size for column in levels], self._label_place()
-        check_plan(self.plan, sizes, label)
-        never = [tuple(sorted(map(self._place, entry))) for entry in self.schema.impossible]
-        check_workload(self._workload(), sizes, label, never)
+        check_plan(self.plan, [column.size for column in levels], self._label_place())
+        self._check_together(levels)
         refuse_contradictions(self.schema, levels)
         return levels
+
+    def _check_together(self, levels: Sequence[Levels]) -> None:
+        """Refuse what no memory holds together."""
+        never = [tuple(sorted(map(self._place, entry))) for entry in self.schema.impossible]
+        check_workload(self._workload(), [column.size for column in levels], self._label_place(), never)
+
+    def _fits(self, levels: Sequence[Levels]) -> bool:
+        with suppress(SchemaError):
+            self._check_together(levels)
+            return True
+        return False
 
     def expected(self, rows: float, kinds: Mapping[str, pa.DataType] | None = None) -> tuple[Forecast, ...]:
         """What each plan is expected to reach for a table of `rows` rows: before anything is read or spent."""
@@ -239,7 +249,7 @@ class SyntheticRelease:
         levels, part, few = look.levels, 1 - share, ()
         if look.open:
             measurer.stage = "edges"
-            levels = _with_edges(levels, look.open, measurer, share)
+            levels = _with_edges(levels, look.open, measurer, share, self._fits)
             few = _few_bins(look.levels, levels, look.open)
             measurer.exact = gather(self._counting(levels))
         sizes = [column.size for column in levels]
@@ -262,7 +272,7 @@ class SyntheticRelease:
     ) -> tuple[pa.Table, dict[str, Any]]:
         seed = self._row_seed()
         rows = self.rows or max(1, round(fitted.total))
-        if self.rows is None and self._hides_rows and not forecast.known:
+        if self.rows is None and self._hides_rows and not (forecast.known and is_told(fitted.total, walk.measured)):
             rows = min(rows, _MOST_OF_NOISE)
         made, codes = self._decoded(levels, fitted.rows(rows, np.random.default_rng(seed)), seed)
         notes = _notes(forecast, few)
@@ -373,17 +383,26 @@ class SyntheticRelease:
 
 
 def _with_edges(
-    levels: tuple[Levels, ...], still_open: Sequence[str], measurer: Measurer, share: float
+    levels: tuple[Levels, ...],
+    still_open: Sequence[str],
+    measurer: Measurer,
+    share: float,
+    fits: Callable[[Sequence[Levels]], bool],
 ) -> tuple[Levels, ...]:
+    """The levels with edges that are bought; where more bins than even ones do not fit together, no more than these."""
     fine = [fine_levels(column) for column in levels if column.name in still_open]
     tables = measurer.tables({(at,): share / len(fine) for at in range(len(fine))})
-    found = {
-        column.name: with_bought_edges(
-            column, drawn.counts, drawn.deviation, _most_bins(column.name, levels, still_open)
-        )
-        for column, drawn in zip(fine, tables, strict=True)
-    }
-    return tuple(found.get(column.name, column) for column in levels)
+    bought = list(zip(fine, tables, strict=True))
+
+    def within(most: Mapping[str, int]) -> tuple[Levels, ...]:
+        found = {
+            column.name: with_bought_edges(column, drawn.counts, drawn.deviation, most[column.name])
+            for column, drawn in bought
+        }
+        return tuple(found.get(column.name, column) for column in levels)
+
+    made = within({column.name: _most_bins(column.name, levels, still_open) for column in fine})
+    return made if fits(made) else within({column.name: column.listed for column in levels})
 
 
 def _most_bins(name: str, levels: Sequence[Levels], still_open: Sequence[str]) -> int:
@@ -401,26 +420,37 @@ def _kinds(table: Any, arrow: pa.Table, schema: Schema) -> dict[str, pa.DataType
     """The type of every column as its maker says; where its cells could have told it, as its domain does.
 
     A column whose cells are whole numbers, but for one, must not be told from one without it: numpy and pandas choose
-    a number's type by the cells they meet, so theirs says nothing, in a table of Arrow's or a file of theirs neither
-    (pandas' own Int64, Arrow and polars do).
+    a type by the cells they meet, so theirs says nothing, in a table of Arrow's or a file of theirs neither (pandas'
+    own Int64, Arrow and polars do).
     """
-    told = told_by_cells(table.schema) if isinstance(table, pa.Table | pa.RecordBatch) else frozenset()
+    written = getattr(table, "schema", None)
+    told = typed_by_pandas(written) if isinstance(written, pa.Schema) else frozenset()
     found = {}
     for name, domain in schema.columns.items():
-        if isinstance(domain, Interval) and domain.calendar:
-            found[name] = _calendar_kind(table, name, domain.calendar)
-            continue
-        given = table[name] if isinstance(table, Mapping) or hasattr(table, "iloc") else table
-        stated = untyped_cells(given, name) is None and not isinstance(getattr(given, "dtype", None), np.dtype)
-        if stated and name not in told:
-            found[name] = arrow.schema.field(name).type
+        if name in told:
+            found[name] = kind_by_domain(domain)
+        elif isinstance(domain, Interval) and domain.calendar:
+            found[name] = _calendar_kind(table, name) or kind_by_domain(domain)
         else:
-            found[name] = ARROW_TYPES[domain.scalar] if isinstance(domain, Categories) else pa.float64()
+            given = table[name] if isinstance(table, Mapping) or hasattr(table, "iloc") else table
+            found[name] = arrow.schema.field(name).type if _is_stated(given, name) else kind_by_domain(domain)
     return found
 
 
-def _calendar_kind(table: Any, name: str, unit: str) -> pa.DataType:
-    """Of days and times: what Arrow and polars state; elsewhere always one: a cell that is no date may decide it."""
+def _is_stated(given: Any, name: str) -> bool:
+    """Whether a column's type is somebody's word.
+
+    Of pandas' types Arrow's are and those of nullable numbers, which begin with a capital. Its categories are not: they
+    are of the type that the cells had.
+    """
+    if untyped_cells(given, name) is not None:
+        return False
+    kind = getattr(given, "dtype", None)
+    return kind is None or hasattr(kind, "pyarrow_dtype") or str(kind)[:1].isupper()
+
+
+def _calendar_kind(table: Any, name: str) -> pa.DataType | None:
+    """Of days and times: what Arrow and polars state; elsewhere a cell that is no date may decide it."""
     with suppress(KeyError, ValueError, TypeError, IndexError):
         column = table[name]
         stated = getattr(getattr(column, "dtype", None), "pyarrow_dtype", None)
@@ -430,7 +460,7 @@ def _calendar_kind(table: Any, name: str, unit: str) -> pa.DataType:
             stated = column.to_arrow().type
         if stated is not None:
             return plain_type(stated)
-    return pa.timestamp("us") if unit == "date" else calendar_kind(unit)
+    return None
 
 
 def _plain(edge: Any) -> Any:

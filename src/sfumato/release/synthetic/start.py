@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from sfumato.release.synthetic.junction_tree import CountTable, Scope
 
-__all__ = ["StartModel", "merged", "noisy_total", "on_simplex", "sampling_floor", "start_scopes"]
+__all__ = ["StartModel", "is_told", "merged", "noisy_total", "on_simplex", "sampling_floor", "start_scopes"]
 
 Numbers = NDArray[np.float64]
+#: So many times its own standard error a noisy number of rows is no mere noise.
+_TOLD = 10.0
 
 
 def start_scopes(columns: int, label: int | None, counted: Collection[Scope]) -> list[Scope]:
@@ -45,9 +47,19 @@ def on_simplex(counts: Numbers, total: float) -> Numbers:
 
 def noisy_total(tables: Sequence[CountTable]) -> int:
     """The number of rows as the tables tell it, where it is not public; at least one."""
-    weights = [1 / (table.deviation**2 * table.counts.size) for table in tables]
+    weights = _weights(tables)
     total = math.fsum(weight * float(table.counts.sum()) for weight, table in zip(weights, tables, strict=True))
     return max(1, round(total / math.fsum(weights)))
+
+
+def is_told(total: float, tables: Sequence[CountTable]) -> bool:
+    """Whether a noisy number of rows is more than its own noise."""
+    return total > _TOLD / math.sqrt(math.fsum(_weights(tables)))
+
+
+def _weights(tables: Sequence[CountTable]) -> list[float]:
+    """The precision of each table's sum."""
+    return [1 / (table.deviation**2 * table.counts.size) for table in tables]
 
 
 def merged(tables: Sequence[CountTable]) -> list[CountTable]:

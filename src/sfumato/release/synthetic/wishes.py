@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.schema import Schema
 from sfumato.errors import PrivacyParameterError, SchemaError
 from sfumato.mechanisms.elsewhere import Elsewhere
@@ -20,10 +21,12 @@ from sfumato.release.synthetic.junction_tree import Scope, cells_needed
 from sfumato.release.synthetic.plans import plan_names
 from sfumato.release.synthetic.start import start_scopes
 
-__all__ = ["as_whole", "check_lists", "check_numbers", "check_people", "check_plan", "check_workload"]
+__all__ = ["as_whole", "check_lists", "check_numbers", "check_people", "check_plan", "check_promise", "check_workload"]
 
 #: More rows than anybody makes or has: beyond it memory or floating-point numbers would end after the noise was drawn.
 _MOST_ROWS = 10**9
+#: Of a whole promise: its smallest part is drawn exactly still.
+_LEAST_MU = 1e-8
 #: Cells of the model's tables: half a gigabyte for each pass over them.
 _MOST_TOGETHER = 1 << 26
 
@@ -31,6 +34,15 @@ _MOST_TOGETHER = 1 << 26
 def as_whole(value: Any) -> Any:
     """numpy's whole numbers as Python's; everything else as it is."""
     return int(value) if isinstance(value, np.integer) else value
+
+
+def check_promise(epsilon: float, delta: float) -> None:
+    """Refuse what drowns everything, before the exact sampler refuses a part of it once others are drawn."""
+    if gaussian_mu(epsilon, delta) < _LEAST_MU:
+        raise PrivacyParameterError(
+            f"With ε = {epsilon:g} and δ = {delta:g} the noise on every count would be above a hundred million, and "
+            "nothing could be measured: take a larger ε or δ. Nothing was spent."
+        )
 
 
 def check_numbers(rows: Any, rows_per_person: Any, edges_share: Any, random_state: Any) -> None:
