@@ -325,6 +325,27 @@ def test_days_of_a_server_are_those_of_a_file_whatever_its_habits(filled, server
     assert found == _day_sums("source(t, 't.csv').", tmp_path)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("habit", ["role", "address", "environment"])
+@pytest.mark.parametrize("encoding", ["LATIN1", "WIN1251", "SQL_ASCII"])
+def test_text_of_a_server_is_what_it_holds_whatever_encoding_is_usual(filled, server, monkeypatch, habit, encoding):
+    """In LATIN1 there is no Ω, in WIN1251 no é: neither ends the run, and none is read as another letter."""
+    words = ["plain", "caf\u00e9", "\u03a9", "\u0416", "\U0001f642", "\u65e5\u672c"]
+    listed = ", ".join(f"({place}, '{word}')" for place, word in enumerate(words))
+    filled(f"DROP TABLE IF EXISTS words;\nCREATE TABLE words AS SELECT * FROM (VALUES {listed}) AS w(id, word);\n")
+    if habit == "role":
+        filled(f"ALTER ROLE tester SET client_encoding = '{encoding}';\n")
+    if habit == "environment":
+        monkeypatch.setenv("PGCLIENTENCODING", encoding)
+    address = f"{server}?client_encoding={encoding}" if habit == "address" else server
+    try:
+        found = PostgreSQL(address).read(["words"])["words"]
+    finally:
+        monkeypatch.delenv("PGCLIENTENCODING", raising=False)
+        filled("ALTER ROLE tester RESET ALL;\n")
+    assert found.rows.sort_by("id")["word"].to_pylist() == words
+
+
 def _day_sums(source: str, folder: Path) -> list[object]:
     plan = make_plan(load(source + DAYS))
     assert plan.network is not None
