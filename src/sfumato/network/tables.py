@@ -48,6 +48,7 @@ __all__ = [
     "naming_columns",
     "number_text",
     "plain_type",
+    "text_as_number",
     "text_name",
 ]
 
@@ -412,6 +413,12 @@ def text_name(cell: str) -> str:
     """SQL for the text by which a cell of text names somebody: 7.0, as pandas writes decimals into CSV files, is 7."""
     whole = f"suffix({cell}, '.0') AND regexp_full_match({cell}, '-?(0|[1-9][0-9]{{0,15}})[.]0')"
     return f"(CASE WHEN {whole} THEN ({cell})[:-3] ELSE {cell} END)"
+
+
+def text_as_number(text: str) -> str:
+    """SQL for text that may be a number: true is 1, false is 0, other words (yes, no, t) are none."""
+    word = f"CASE lower(trim({text})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
+    return f"coalesce(TRY_CAST({text} AS DOUBLE), {word})"
 
 
 #: How a cell names somebody, where that is not how it is written.
