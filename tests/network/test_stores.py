@@ -193,6 +193,17 @@ def test_refusals_say_what_is_missing_and_quote_no_cell(tmp_path, monkeypatch):
         exact_values(SOURCES["parquet folder"], tmp_path)
 
 
+def test_a_folder_whose_name_could_be_several_is_named_with_the_way_out(tmp_path):
+    folder = tmp_path / "year [2024]"
+    folder.mkdir()
+    store(random_table(1), folder)
+    plan = make_plan(load(SOURCES["parquet"] + REST))
+    ledger = Ledger(tmp_path / "ledger.db")
+    with pytest.raises(DataError, match=r"year \[2024\].*the folder that has it in its name.*Nothing was spent"):
+        run_plan(plan, folder, ledger, grant=True)
+    assert not ledger.datasets()
+
+
 def test_a_server_that_says_nothing_is_not_waited_for(tmp_path):
     """It takes the connection and is silent. Where the address says nothing, the time limits are ours."""
     dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the extra [postgresql] is not installed")

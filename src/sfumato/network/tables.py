@@ -462,7 +462,10 @@ def _checked_path(name: str, given: Any) -> Path:
             f"The table {name}: {path.name} is neither Parquet nor CSV. Convert it, or hand in an Arrow table."
         )
     if any(sign in str(path) for sign in "*?["):
-        raise DataError(f"The table {name}: a path with *, ? or [ could name several files. Rename the file.")
+        raise DataError(
+            f"The table {name}: {path} has a *, ? or [ in it, which could name several files. Rename the file, or the "
+            "folder that has it in its name. Nothing was spent."
+        )
     if not path.is_file():
         raise DataError(f"The table {name}: there is no file {path.name}. Nothing was spent.")
     return path.resolve()
