@@ -16,11 +16,15 @@ def field(text: str | None) -> str:
 
 
 def text_of(value: Any) -> str | None:
-    """A number by its value: 7, 7.0 and "7" are one, whatever type a column has. Of moments no test has any here."""
-    if value is None or isinstance(value, bool):
-        return value if value is None else str(value).lower()
+    """A number by its value: 7, 7.0 and "7" are one, whatever type a column has, and so are 1, true and "True".
+
+    Of moments no test has any here.
+    """
+    if value is None:
+        return None
+    truths = {"true": 1, "false": 0}
     try:
-        number = float(value)
+        number = float(truths.get(str(value).strip(" ").lower(), value))
     except ValueError:
         return value
     return repr(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)

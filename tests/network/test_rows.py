@@ -104,6 +104,28 @@ def test_neither_the_place_in_the_file_nor_other_people_matter():
     assert sum(row["id"] == "crowd" for row in after) == 3
 
 
+WRITINGS = {
+    "truth values": pa.array,
+    "Parquet's words": lambda cells: pa.array([None if cell is None else str(cell).lower() for cell in cells]),
+    "pandas' words": lambda cells: pa.array([None if cell is None else str(cell) for cell in cells]),
+    "SQLite's numbers": lambda cells: pa.array([None if cell is None else str(int(cell)) for cell in cells]),
+    "numbers": lambda cells: pa.array([None if cell is None else int(cell) for cell in cells]),
+    "decimals": lambda cells: pa.array([None if cell is None else float(cell) for cell in cells]),
+}
+
+
+@pytest.mark.parametrize("writing", WRITINGS)
+def test_however_truth_values_are_written_the_same_rows_are_kept(writing):
+    """They stand in a column that nobody asks for; of each person one of eight rows is kept."""
+    source = np.random.default_rng(3)
+    table, network = visits(20, 8), network_of("rows_per_person(t, 1).")
+    cells = [None if place % 7 == 0 else bool(source.integers(2)) for place in range(table.num_rows)]
+    written = table.append_column("insured", WRITINGS[writing](cells))
+    for one in network.evaluate({"t": written}).individuals["people"].to_pylist():
+        mine = [{**row, "insured": cell} for row, cell in zip(table.to_pylist(), cells, strict=True)]
+        assert one["v(P)"] == in_order(one["id"], [row for row in mine if row["id"] == one["id"]])[0]["v"]
+
+
 @pytest.mark.parametrize(("rule", "day"), [("first(day)", 0), ("last(day)", 6)])
 def test_first_and_last_follow_a_column(rule, day):
     table = visits(20, 7)

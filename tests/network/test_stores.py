@@ -194,6 +194,17 @@ def test_refusals_say_what_is_missing_and_quote_no_cell(tmp_path, monkeypatch):
         exact_values(SOURCES["parquet folder"], tmp_path)
 
 
+def test_a_folder_whose_name_could_be_several_is_named_with_the_way_out(tmp_path):
+    folder = tmp_path / "year [2024]"
+    folder.mkdir()
+    store(random_table(1), folder)
+    plan = make_plan(load(SOURCES["parquet"] + REST))
+    ledger = Ledger(tmp_path / "ledger.db")
+    with pytest.raises(DataError, match=r"year \[2024\].*the folder that has it in its name.*Nothing was spent"):
+        run_plan(plan, folder, ledger, grant=True)
+    assert not ledger.datasets()
+
+
 def test_a_server_that_says_nothing_is_not_waited_for(tmp_path):
     """It takes the connection and is silent. Where the address says nothing, the time limits are ours."""
     dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the extra [postgresql] is not installed")
@@ -324,6 +335,27 @@ def test_days_of_a_server_are_those_of_a_file_whatever_its_habits(filled, server
     hours = [None if m in (None, "infinity") else m[11:19] for m in moments]
     csv.write_csv(pa.table({"id": list(range(len(moments))), "day": days, "hour": hours}), tmp_path / "t.csv")
     assert found == _day_sums("source(t, 't.csv').", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("habit", ["role", "address", "environment"])
+@pytest.mark.parametrize("encoding", ["LATIN1", "WIN1251", "SQL_ASCII"])
+def test_text_of_a_server_is_what_it_holds_whatever_encoding_is_usual(filled, server, monkeypatch, habit, encoding):
+    """In LATIN1 there is no Ω, in WIN1251 no é: neither ends the run, and none is read as another letter."""
+    words = ["plain", "caf\u00e9", "\u03a9", "\u0416", "\U0001f642", "\u65e5\u672c"]
+    listed = ", ".join(f"({place}, '{word}')" for place, word in enumerate(words))
+    filled(f"DROP TABLE IF EXISTS words;\nCREATE TABLE words AS SELECT * FROM (VALUES {listed}) AS w(id, word);\n")
+    if habit == "role":
+        filled(f"ALTER ROLE tester SET client_encoding = '{encoding}';\n")
+    if habit == "environment":
+        monkeypatch.setenv("PGCLIENTENCODING", encoding)
+    address = f"{server}?client_encoding={encoding}" if habit == "address" else server
+    try:
+        found = PostgreSQL(address).read(["words"])["words"]
+    finally:
+        monkeypatch.delenv("PGCLIENTENCODING", raising=False)
+        filled("ALTER ROLE tester RESET ALL;\n")
+    assert found.rows.sort_by("id")["word"].to_pylist() == words
 
 
 def _day_sums(source: str, folder: Path) -> list[object]:

@@ -40,6 +40,7 @@ from sfumato.network.tables import (
     layout_of,
     number_text,
     plain_type,
+    text_as_number,
     text_name,
 )
 
@@ -55,7 +56,6 @@ __all__ = [
     "named_so",
     "placed",
     "single",
-    "text_as_number",
     "text_as_truth",
     "where",
 ]
@@ -183,12 +183,6 @@ def _as_number(raw: str, kind: str) -> str:
     if plain_type(kind) == TEXT:
         return text_as_number(raw)
     return f"TRY_CAST({raw} AS DOUBLE)"
-
-
-def text_as_number(text: str) -> str:
-    """SQL for text that may be a number: true is 1, false is 0, other words (yes, no, t) are none."""
-    word = f"CASE lower(trim({text})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
-    return f"coalesce(TRY_CAST({text} AS DOUBLE), {word})"
 
 
 def text_as_truth(text: str) -> str:

@@ -20,11 +20,10 @@ from sfumato.lang.reader import Clause, goals
 from sfumato.lang.shares import share_of
 from sfumato.lang.spec import Column, Dataset, Missing, Peer, PrivacyRequirement, Range, Relation, Spec
 from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, show, walk
-from sfumato.network.cells import text_as_number
 from sfumato.network.expression import sql_name
 from sfumato.network.refusal import refusal
 from sfumato.network.rows import PUBLIC_KEY, RANK, kept_rows
-from sfumato.network.tables import TEXT, TableRoom, layout_of
+from sfumato.network.tables import TEXT, TableRoom, layout_of, text_as_number
 
 __all__ = ["add_peers", "peer_tables", "with_peers"]
 

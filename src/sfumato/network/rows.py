@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from sfumato.lang.spec import ROW
 from sfumato.network.dealing import dealt, travels
 from sfumato.network.expression import sql_name
-from sfumato.network.tables import NUMBERS, TEXT, TableLayout, TableRoom, number_text, plain_type
+from sfumato.network.tables import NUMBERS, TEXT, TableLayout, TableRoom, number_text, plain_type, text_as_number
 
 __all__ = ["PUBLIC_KEY", "RANK", "kept_rows"]
 
@@ -169,15 +169,16 @@ def _alike(room: TableRoom, table: str, names: list[str]) -> list[str]:
     """Each column as it is hashed: a number by its value, a moment to the microsecond, whatever type the column has.
 
     In pandas, and in files it writes, one person's absent cell or word changes the type of a column, and so the text of
-    everybody's cells: 7 becomes 7.0. It must not change which of their rows are kept.
+    everybody's cells: 7 becomes 7.0. It must not change which of their rows are kept. Nor must the place where they
+    lie: a truth value is true in Parquet, True in a CSV file of pandas and 1 in SQLite.
     """
     found = []
     for name, kind in room.types(table, names).items():
         text, plain = _text(name), plain_type(kind)
-        if plain in NUMBERS - {"BOOLEAN"}:
+        if plain in NUMBERS:
             found.append(number_text(f"{sql_name(name)}::DOUBLE"))
         elif plain in ("VARCHAR", TEXT):
-            number = f"TRY_CAST({text} AS DOUBLE)"
+            number = text_as_number(text)
             other = f"coalesce(TRY_CAST({text} AS TIMESTAMP)::VARCHAR, {text})"
             found.append(f"CASE WHEN {number} IS NULL THEN {other} ELSE {number_text(number)} END")
         else:

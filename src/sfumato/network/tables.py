@@ -48,6 +48,7 @@ __all__ = [
     "naming_columns",
     "number_text",
     "plain_type",
+    "text_as_number",
     "text_name",
 ]
 
@@ -414,6 +415,12 @@ def text_name(cell: str) -> str:
     return f"(CASE WHEN {whole} THEN ({cell})[:-3] ELSE {cell} END)"
 
 
+def text_as_number(text: str) -> str:
+    """SQL for text that may be a number: true is 1, false is 0, other words (yes, no, t) are none."""
+    word = f"CASE lower(trim({text})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
+    return f"coalesce(TRY_CAST({text} AS DOUBLE), {word})"
+
+
 #: How a cell names somebody, where that is not how it is written.
 _NAMING = {"FLOAT": decimal_name, "DOUBLE": decimal_name, "VARCHAR": text_name, TEXT: text_name}
 
@@ -455,7 +462,10 @@ def _checked_path(name: str, given: Any) -> Path:
             f"The table {name}: {path.name} is neither Parquet nor CSV. Convert it, or hand in an Arrow table."
         )
     if any(sign in str(path) for sign in "*?["):
-        raise DataError(f"The table {name}: a path with *, ? or [ could name several files. Rename the file.")
+        raise DataError(
+            f"The table {name}: {path} has a *, ? or [ in it, which could name several files. Rename the file, or the "
+            "folder that has it in its name. Nothing was spent."
+        )
     if not path.is_file():
         raise DataError(f"The table {name}: there is no file {path.name}. Nothing was spent.")
     return path.resolve()

@@ -49,6 +49,7 @@ from sfumato.run.row_key import row_key
 from sfumato.run.staging import check_target
 from sfumato.run.study import Release
 from sfumato.run.study_file import needs_of_steps, public_tables
+from sfumato.run.unchanged import unchanged
 
 __all__ = ["StudyPurse", "TablePurse", "address_of", "coordinate_study", "join_study"]
 
@@ -244,17 +245,18 @@ def _prepared(
     assert network is not None
     public = public_tables(network.spec, shared.folder)
     tables = {**own_tables(network.spec, home.name, data), **public}
-    check_columns(network, tables)
-    sources = sources_of(network, tables, book)
-    check_order(plan, book, sources, tell)
-    try:
-        check_balance(plan, book, sources)
-    except OverspendError as error:
-        _check_taking_part(plan, book, sources, home, error)
-        raise
-    if grant is False:
-        check_granted(plan, book, sources)
-    values = _own_values(plan, tables, row_key(book.path))
+    with unchanged(tables):
+        check_columns(network, tables)
+        sources = sources_of(network, tables, book)
+        check_order(plan, book, sources, tell)
+        try:
+            check_balance(plan, book, sources)
+        except OverspendError as error:
+            _check_taking_part(plan, book, sources, home, error)
+            raise
+        if grant is False:
+            check_granted(plan, book, sources)
+        values = _own_values(plan, tables, row_key(book.path))
     needs = needs_of_steps(shared.study, shared.folder, shared.round.sizes, shared.at) if grant is not False else None
     return _OwnPart(Course(plan, shared.round), values, public, StudyPurse(book, plan, sources, grant, needs))
 

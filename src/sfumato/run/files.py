@@ -27,8 +27,8 @@ from sfumato.core.domain import Categories, Interval
 from sfumato.core.schema import Schema
 from sfumato.core.tables import typed_by_pandas
 from sfumato.errors import DataError
-from sfumato.network.cells import text_as_number
 from sfumato.network.expression import sql_name
+from sfumato.network.tables import text_as_number
 from sfumato.network.text_files import header, text_batches
 from sfumato.release.synthetic.levels import kind_by_domain
 

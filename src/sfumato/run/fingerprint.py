@@ -36,9 +36,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.core.bag_of_rows import absent, bag_text, lanes_of, numbers_hashed, words_hashed
-from sfumato.network.cells import text_as_number, text_as_truth
+from sfumato.network.cells import text_as_truth
 from sfumato.network.expression import sql_name
-from sfumato.network.tables import NUMBERS, TableRoom, plain_type
+from sfumato.network.tables import NUMBERS, TableRoom, plain_type, text_as_number
 
 __all__ = ["fingerprint", "fingerprints"]
 

@@ -5,10 +5,10 @@ Out:  Release: what each observer may see, with certificates; on disk one folder
 Not here: deciding anything (plan/), evaluating the network (network/evaluate.py), what an observer sees (run/view.py),
 tables and models (run/publish.py), files and certificates (run/study_files.py).
 
-Order of events: look whether the columns are there and whether the accounts can pay, evaluate, make a hidden folder and
-try all that could fail, reserve, draw, write, mark the folder as complete, commit, show it. What fails between the
-reservation and the mark keeps the charge and leaves no output; what fails later leaves the complete folder, which
-`resume` publishes as it is. Noise is never drawn twice for one charge.
+Order of events: look whether the columns are there and whether the accounts can pay, evaluate, see that no file changed
+meanwhile, make a hidden folder and try all that could fail, reserve, draw, write, mark the folder as complete, commit,
+show it. What fails between the reservation and the mark keeps the charge and leaves no output; what fails later leaves
+the complete folder, which `resume` publishes as it is. Noise is never drawn twice for one charge.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from sfumato.run.staging import Staging, check_target, finish, is_waiting
 from sfumato.run.study_files import Published, Release, file_names, read_release
 from sfumato.run.study_files import certificates_of as _certificates
 from sfumato.run.study_files import write as _write
+from sfumato.run.unchanged import unchanged
 from sfumato.run.view import Draws, View, whole_numbers
 
 if TYPE_CHECKING:
@@ -106,15 +107,16 @@ def run_plan(
     payer = None if dry else ledger  # a dry run charges nobody
     with noting_interruption():
         tables = _read(plan, data)
-        plan, network = _with_these(plan, network, tables)
-        key = row_key or _ledger_key(payer)
-        charged = _book(payer)
-        stage("reading the tables")
-        check_columns(network, tables)
-        sources = sources_of(network, tables, charged)
-        _check_accounts(plan, charged, sources, out, tell)
-        stage("evaluating the study")
-        values = _evaluated(network, tables, engine, key, _is_of_sums(plan, network), stage)
+        with unchanged(tables):
+            plan, network = _with_these(plan, network, tables)
+            key = row_key or _ledger_key(payer)
+            charged = _book(payer)
+            stage("reading the tables")
+            check_columns(network, tables)
+            sources = sources_of(network, tables, charged)
+            _check_accounts(plan, charged, sources, out, tell)
+            stage("evaluating the study")
+            values = _evaluated(network, tables, engine, key, _is_of_sums(plan, network), stage)
         if not dry:
             check_sizes(network.spec, {name: table.num_rows for name, table in values.individuals.items()})
         columns = _columns(plan, values)

@@ -65,8 +65,12 @@ _REFUSED = {
     "info string": "it is no address of PostgreSQL",
     "invalid": "it is no address of PostgreSQL",
 }
-#: How text is made of days and moments: as ISO 8601 writes them, whatever the server's or the role's own habit is.
-_HABITS = {"DateStyle": "ISO, YMD", "TimeZone": "UTC", "IntervalStyle": "iso_8601", "bytea_output": "hex"}
+#: How text is made of days and moments: as ISO 8601 writes them, and as UTF-8, whatever the server's, the role's or the
+#: environment's own habit is. In another encoding one letter that it lacks would end the run.
+_HABITS = {
+    **{"client_encoding": "UTF8", "bytea_output": "hex"},
+    **{"DateStyle": "ISO, YMD", "TimeZone": "UTC", "IntervalStyle": "iso_8601"},
+}
 _AS_THEY_ARE = frozenset(("smallint", "integer", "bigint", "real", "double precision", "boolean"))
 #: A type of the server's own making (CREATE DOMAIN) is what it is made of, through however many of them.
 _COLUMNS = """
