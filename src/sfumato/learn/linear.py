@@ -37,7 +37,7 @@ from sfumato.learn.ridge_choice import chosen_ridge
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_sums import ProductSums, RowShape, TargetSums
-from sfumato.learn.table import checked_matrix, without_values
+from sfumato.learn.table import checked_matrix, plain_cells, without_values
 from sfumato.learn.target_moments import (
     FIRST_SHARE,
     NoisyTarget,
@@ -293,7 +293,7 @@ def checked_targets(y: Any, rows: int) -> np.ndarray:
         raise DataError("fit requires y to be passed, but the target y is None. Nothing was spent.")
 
     def read() -> np.ndarray:
-        return column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True).astype(np.float64)
+        return column_or_1d(plain_cells(y), warn=True).astype(np.float64)
 
     column = without_values("y", read)
     if column.shape[0] != rows:

@@ -36,7 +36,7 @@ from sfumato.learn.pipeline import PrivatePipeline, front_of, shape_after, trans
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.steps import private_core, private_parts, refuse_uncovered
 from sfumato.learn.stopping import RunCost, geometric, poisson, poisson_epsilon
-from sfumato.learn.table import checked_labels, declared_classes
+from sfumato.learn.table import checked_labels, declared_classes, plain_cells
 from sfumato.mechanisms import Gaussian, Laplace, PermuteAndFlip
 from sfumato.mechanisms.bits import Bits
 
@@ -96,7 +96,7 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
     def _fit(self, X: Any, y: Any) -> None:
         epsilon, delta = positive(self.epsilon, "epsilon"), probability(self.delta)
         candidates = self._candidates()
-        labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+        labels = np.asarray(plain_cells(y))
         declared = declared_classes(getattr(self._core, "classes", None))
         _, self.classes_ = checked_labels(labels, _length(X), declared)
         seeds = seed_from(self.random_state)
