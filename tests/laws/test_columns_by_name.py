@@ -1,4 +1,4 @@
-"""A model is told its columns by name: whatever library a frame is of, other names or another order are no other answer."""
+"""A model is told its columns by name: whatever library a frame is of, another order is no other answer."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_with_a_schema_the_order_means_nothing(kind, library):
 
 
 def test_no_warning_tells_of_large_cells():
-    """What looks for NaN adds the cells up: two people with numbers at either end of all floats are nobody's business."""
+    """What looks for NaN adds the cells up: two cells at the ends of all floats are nobody's business."""
     far = np.random.default_rng(0).uniform(-1, 1, (40, 1))
     far[:2, 0] = 1.7e308, -1.7e308
     with warnings.catch_warnings():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import warnings
 
@@ -34,11 +35,14 @@ from sfumato.learn import (
     PrivateLogisticRegression,
     PrivatePipeline,
     PrivateSearch,
+    PrivateSVDD,
     SchemaEncoder,
     make_pipeline,
     uncovered,
 )
+from sfumato.learn.fitting import fitting
 from sfumato.learn.lineage import Lineage, lineage_of
+from sfumato.learn.steps import private_core
 from sfumato.ledger import Ledger
 
 X = np.random.default_rng(0).uniform(0, 3, (1200, 3))
@@ -320,3 +324,48 @@ def test_a_fit_by_parts_is_charged_too(tmp_path):
     fit_table(logistic(classes=[0, 1]), tmp_path / "0.parquet", "y", ledger=ledger, dataset="survey")
     with pytest.raises(OverspendError):
         fit_table(logistic(classes=[0, 1]), tmp_path / "0.parquet", "y", ledger=ledger, dataset="survey")
+
+
+def doors(pipeline: type) -> list[str]:
+    """Every way into a fit that a pipeline has."""
+    return sorted(name for name in dir(pipeline) if name.startswith("fit"))
+
+
+@pytest.mark.parametrize("door", doors(PrivatePipeline))
+def test_no_way_into_a_pipeline_lets_a_step_learn_unpaid(door):
+    scaler = StandardScaler()
+    steps = scaler, Normalizer() if door == "fit_transform" else PrivateSVDD(1.0, 1e-6, n_components=10)
+    with pytest.raises(PrivacyParameterError, match="'standardscaler' is a StandardScaler, which learns"):
+        getattr(make_pipeline(*steps), door)(X)
+    assert not hasattr(scaler, "mean_")
+
+
+def test_the_other_ways_into_a_pipeline_do_what_they_say():
+    model = make_pipeline(Normalizer(), PrivateSVDD(1.0, 1e-6, n_components=10, random_state=0))
+    assert (model.fit_predict(X) == model.predict(X)).all()
+    assert (model[:-1].fit_transform(X) == Normalizer().fit_transform(X)).all()
+    assert doors(PrivatePipeline) == ["fit", "fit_predict", "fit_transform"]  # a new one wants to be looked at
+
+
+@pytest.mark.parametrize("inner", [lambda last: last, lambda last: make_pipeline(Normalizer(), last)])
+def test_a_ledger_handed_to_the_last_step_is_charged(inner, tmp_path):
+    """scikit-learn writes parameters of a step's fit with its name before them."""
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.grant("survey", ApproxDP(1.5, 1e-5))
+    prefix = private_core(make_pipeline(Normalizer(), inner(logistic())))[1]
+    handed = {f"{prefix}ledger": ledger, f"{prefix}dataset": "survey"}
+    for again in (False, True):
+        model = make_pipeline(Normalizer(), inner(logistic()))
+        with pytest.raises(OverspendError) if again else contextlib.nullcontext():
+            model.fit(X, Y, **handed)
+        assert hasattr(model, "guarantee_") is not again
+    with pytest.raises(InputError, match="given twice"):
+        make_pipeline(Normalizer(), inner(logistic())).fit(X, Y, ledger=ledger, dataset="survey", **handed)
+    with pytest.raises(InputError, match="belong together"):
+        make_pipeline(Normalizer(), inner(logistic())).fit(X, Y, **{f"{prefix}ledger": ledger})
+
+
+def test_a_ledger_inside_another_fit_is_not_lost(tmp_path):
+    model = logistic()
+    with pytest.raises(InputError, match="the fit around it"), fitting(model):
+        model.fit(X, Y, ledger=Ledger(tmp_path / "ledger.db"), dataset="survey")

@@ -22,6 +22,7 @@ from sklearn.base import BaseEstimator
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.events.event import Event, Repeated
 from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
+from sfumato.core.tables import at_rest
 from sfumato.errors import InputError, SfumatoError, UnprovedError
 from sfumato.learn.arrays import is_device_array
 from sfumato.learn.asked import as_fitted, forget_parameters, keep_parameters
@@ -101,6 +102,11 @@ def fitting(
 ) -> Iterator[None]:
     """One fit of `estimator`, on `rows` where they are at hand: inside, `pay` is called once, before any draw."""
     if "_charge" in vars(estimator):  # a door within a door
+        if ledger is not None:
+            raise InputError(
+                "The cost of this fit is reserved by the fit around it: pass the ledger to that one alone. Nothing was "
+                "drawn and nothing was spent."
+            )
         yield
         return
     if (ledger is None) != (dataset is None):
@@ -177,6 +183,7 @@ class PrivateEstimator(FittedShown, BaseEstimator):  # pyright: ignore[reportInc
         knows these rows: under another name for them it refuses.
         """
         refuse_extras(refused)
+        X = at_rest(X)
         with fitting(self, ledger, dataset, X):
             self._fit(X, y)
         return self

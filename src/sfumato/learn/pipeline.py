@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -17,13 +17,25 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.pipeline import make_pipeline as named_steps
+from sklearn.utils.metaestimators import available_if
 
-from sfumato.errors import DataError, SfumatoError, UnprovedError
+from sfumato.core.tables import at_rest
+from sfumato.errors import DataError, InputError, PrivacyParameterError, SfumatoError, UnprovedError
 from sfumato.learn.fitting import SCORES, LedgerLike, fitting
 from sfumato.learn.shown import SettingsShown
-from sfumato.learn.steps import private_core, refuse_uncovered, trusted
+from sfumato.learn.steps import private_core, refuse_uncovered, trusted, uncovered
 
 __all__ = ["PrivatePipeline", "make_pipeline"]
+
+
+def _last_step_can(method: str) -> Callable[[Any], bool]:
+    """Whether a pipeline's last step has this method: then the pipeline has what begins with fitting it."""
+
+    def has(pipeline: Any) -> bool:
+        last = pipeline.steps[-1][1]
+        return last is None or last == "passthrough" or hasattr(last, method)
+
+    return has
 
 
 class PrivatePipeline(SettingsShown, Pipeline):
@@ -42,15 +54,37 @@ class PrivatePipeline(SettingsShown, Pipeline):
     def fit(
         self, X: Any, y: Any = None, *, ledger: LedgerLike | None = None, dataset: str | None = None, **params: Any
     ) -> Self:
-        """Fit the last step on what the public steps make of the rows; `ledger` and `dataset` as in its own fit."""
+        """Fit the last step on what the public steps make of the rows; `ledger` and `dataset` as in its own fit.
+
+        They may have the last step's name before them, as scikit-learn writes parameters of a step's fit.
+        """
         refuse_uncovered(self)
-        core, prefix = private_core(self)
-        with fitting(core, ledger, dataset, X):
+        core, prefix, X = *private_core(self), at_rest(X)
+        last = {name.removeprefix(prefix): value for name, value in params.items()}
+        charged = {"ledger": ledger, "dataset": dataset}
+        for name in charged.keys() & last.keys():
+            if charged[name] is not None:
+                raise InputError(f"{name} is given twice, also as {prefix}{name}. Nothing was drawn or spent.")
+            charged[name] = last.pop(name)
+        with fitting(core, **charged, rows=X):
             front = front_of(self)
             check_row_by_row(front, X)
-            last = {name.removeprefix(prefix): value for name, value in params.items()}
             core.fit(transformed(front, X), y, **last)
         return self
+
+    @available_if(_last_step_can("fit_predict"))
+    def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Fit, and ask about the same rows: which of them are typical. The answers show private rows."""
+        return self.fit(X, y, **params).predict(X)
+
+    @available_if(_last_step_can("transform"))
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """What public steps make of the rows; steps that learn are refused here too."""
+        if found := uncovered(self):
+            raise PrivacyParameterError(
+                "; ".join(found) + ". No guarantee would cover it. Nothing was drawn and nothing was spent."
+            )
+        return super().fit_transform(X, y, **params)
 
     @property
     def guarantee_(self) -> Any:
