@@ -27,7 +27,7 @@ from sfumato.errors import InputError, SfumatoError, UnprovedError
 from sfumato.learn.arrays import is_device_array
 from sfumato.learn.asked import as_fitted, forget_parameters, keep_parameters
 from sfumato.learn.lineage import cloned, count_fit, lineage_of
-from sfumato.learn.published import refuse_unpublishable, withheld_names
+from sfumato.learn.published import fitted_names, refuse_unpublishable, withheld_names
 from sfumato.learn.same_rows import row_sources
 from sfumato.learn.shown import FittedShown
 from sfumato.learn.table import checked_matrix, label_above_zero, refuse_extras
@@ -117,6 +117,8 @@ def fitting(
     lineage_of(estimator)
     before = dict(vars(estimator))
     forget_parameters(estimator)
+    for name in fitted_names(estimator):
+        del vars(estimator)[name]
     charge = estimator._charge = _Charge(ledger, dataset, f"{type(estimator).__name__}.fit", rows)
     try:
         yield
@@ -232,6 +234,7 @@ class PrivateEstimator(FittedShown, BaseEstimator):  # pyright: ignore[reportInc
     def become_best_of_many(self, promise: Guarantee) -> None:
         """For who keeps it as the best of several fits: its promise is that of all of them, and no file tells less."""
         self.guarantee_, self._chosen_among_many = promise, True
+        lineage_of(self).spent = [promise]  # fits of it that follow add to this
 
     @property
     def is_best_of_many(self) -> bool:
