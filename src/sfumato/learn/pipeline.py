@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from sklearn.utils.metaestimators import available_if
 from sfumato.core.tables import at_rest
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SfumatoError, UnprovedError
 from sfumato.learn.fitting import SCORES, LedgerLike, fitting
+from sfumato.learn.row_parts import row_count, rows_at
 from sfumato.learn.shown import SettingsShown
 from sfumato.learn.steps import private_core, refuse_uncovered, trusted, uncovered
 
@@ -150,7 +151,7 @@ def transformed(front: list[tuple[str, Any]], rows: Any) -> Any:
                 f"The step {name!r} cannot read the rows ({failed}). Its own words may quote a cell: call its "
                 "fit_transform alone to see them. Nothing was drawn and nothing was spent."
             )
-        if _length(made) != _length(rows):
+        if row_count(made) != row_count(rows):
             raise DataError(
                 f"The step {name!r} returns more or fewer rows than it was given: whose row is whose is then unknown. "
                 "Nothing was drawn and nothing was spent."
@@ -163,8 +164,8 @@ def shape_after(front: list[tuple[str, Any]], rows: Any) -> Any:
     """Zeros in the shape that public steps give the rows: one row tells how wide it is."""
     if not front:
         return rows
-    width = transformed([(name, _copy(step)) for name, step in front], _take(rows, [0])).shape[1]
-    return np.broadcast_to(0.0, (_length(rows), width))
+    width = transformed([(name, _copy(step)) for name, step in front], rows_at(rows, [0])).shape[1]
+    return np.broadcast_to(0.0, (row_count(rows), width))
 
 
 def check_row_by_row(front: list[tuple[str, Any]], rows: Any) -> None:
@@ -172,10 +173,12 @@ def check_row_by_row(front: list[tuple[str, Any]], rows: Any) -> None:
 
     Two rows are looked at, in copies of the steps: it finds a mean that is subtracted, not a function that hides.
     """
-    if not front or _length(rows) < 2:
+    if not front or row_count(rows) < 2:
         return
-    together = _dense(transformed([(name, _copy(step)) for name, step in front], _take(rows, [0, _length(rows) - 1])))
-    alone = _dense(transformed([(name, _copy(step)) for name, step in front], _take(rows, [0])))
+    together = _dense(
+        transformed([(name, _copy(step)) for name, step in front], rows_at(rows, [0, row_count(rows) - 1]))
+    )
+    alone = _dense(transformed([(name, _copy(step)) for name, step in front], rows_at(rows, [0])))
     if together.shape[1:] != alone.shape[1:] or not _same(together[0], alone[0]):
         raise DataError(
             "The steps before the private estimator make something else of a row when other rows come with it, so they "
@@ -200,19 +203,3 @@ def _copy(step: Any) -> Any:
 
 def _dense(rows: Any) -> np.ndarray:
     return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
-
-
-def _length(rows: Any) -> int:
-    if isinstance(rows, Mapping):
-        return len(next(iter(rows.values()), ()))
-    return rows.shape[0] if hasattr(rows, "shape") else len(rows)
-
-
-def _take(rows: Any, places: list[int]) -> Any:
-    if isinstance(rows, Mapping):
-        return {name: [column[place] for place in places] for name, column in rows.items()}
-    if hasattr(rows, "iloc"):
-        return rows.iloc[places]
-    if hasattr(rows, "take") and hasattr(rows, "schema"):  # Arrow
-        return rows.take(places)
-    return rows[places] if hasattr(rows, "shape") else [rows[place] for place in places]
