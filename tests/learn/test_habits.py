@@ -9,8 +9,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
 from sklearn.decomposition import PCA
+from sklearn.ensemble import BaggingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -31,6 +32,7 @@ from sfumato.evidence import verify
 from sfumato.learn import (
     KernelMeanClassifier,
     PrivacyLeakWarning,
+    PrivateAdditiveRegressor,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     PrivatePipeline,
@@ -69,6 +71,13 @@ def test_cross_validation_tells_what_all_folds_cost():
         warnings.simplefilter("error")  # told at 2, 4, 8, …
         assert model.fit(X, Y).guarantee_ == ApproxDP(6.0, 6e-6, adjacency=model.adjacency)
     assert verify(model.certificate_).ok
+
+
+def test_a_bag_of_clones_says_what_its_sum_does_not_know():
+    """With replacement somebody is many records of a fit, and a promise for one record is a weaker one for them."""
+    with pytest.warns(PrivacyLeakWarning, match="make several records of one, which is not in the sum"):
+        bag = BaggingClassifier(logistic(), n_estimators=2, random_state=0).fit(X, Y)
+    assert np.bincount(bag.estimators_samples_[0]).max() > 1
 
 
 def test_a_grid_search_by_scikit_learn_leaves_the_sum_in_the_guarantee():
@@ -118,6 +127,26 @@ def test_a_fitted_scaler_is_noticed_inside_a_pipeline_and_outside(scaler):
         plain_pipeline(scaler, logistic(norm=5.0)).fit(X, Y)
     with pytest.warns(PrivacyLeakWarning, match="guess"):
         PrivateLinearRegression(1.0, 1e-6, random_state=0).fit(scaler.fit_transform(X), X[:, 0])
+
+
+@pytest.mark.parametrize("additive", [False, True])
+def test_a_fitted_scaler_of_the_target_is_noticed(additive):
+    price = X @ [7.0, 1.0, 0.5] + 20
+    model = PrivateLinearRegression(1.0, 1e-6, target=(-5, 5), norm=6.0, random_state=0)
+    if additive:
+        schema = Schema({name: Interval(0, 3) for name in "abc"})
+        model = PrivateAdditiveRegressor(1.0, 1e-6, schema, target=(-5, 5), random_state=0)
+    with pytest.warns(PrivacyLeakWarning, match="y is centred on its own mean"):
+        TransformedTargetRegressor(model, transformer=StandardScaler(), check_inverse=False).fit(X, price)
+    public = FunctionTransformer(lambda y: (y - 35) / 10, lambda y: 10 * y + 35)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        TransformedTargetRegressor(clone_of(model), transformer=public, check_inverse=False).fit(X, price)
+
+
+def clone_of(model):
+    """Another one, of a family of its own."""
+    return type(model)(**model.get_params())
 
 
 @pytest.mark.parametrize("rows", [20, 300, 5000])

@@ -47,6 +47,7 @@ from sfumato.learn.target_moments import (
     share_of_mean,
     together,
 )
+from sfumato.learn.traces import warn_of_centring
 from sfumato.learn.training_budget import TrainingBudget
 from sfumato.mechanisms import Gaussian, NormGamma
 from sfumato.mechanisms.noisy_sums import pack, ridge_solution, unpack
@@ -121,6 +122,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         there = is_device_array(X)
         matrix = device_matrix(self, X) if there else checked_matrix(self, X, reset=True)
         targets = checked_targets(to_host(y) if is_device_array(y) else y, int(matrix.shape[0]))
+        warn_of_centring(targets)
         self.fit_by_sums(ArrayPasses(matrix, to_device(targets, matrix)))
 
     def fit_by_sums(self, passes: Passes) -> PrivateLinearRegression:
