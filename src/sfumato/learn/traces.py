@@ -47,10 +47,10 @@ def warn_of_centring(target: np.ndarray) -> None:
     """A PrivacyLeakWarning if a target looks as if a scaler had been fitted on these very numbers."""
     if scaled_by_itself(target[:, None]):
         warnings.warn(
-            "y is centred on its own mean, as after a fitted StandardScaler (TransformedTargetRegressor fits one). Such "
-            "a step publishes the mean and the spread of private targets unpaid, and the guarantee does not cover it. "
-            "State target=(low, high) in the unit of y, and hand it over as it is: a private mean comes first anyway. "
-            "This is a guess from the values, for the curator alone; nothing is spent yet.",
+            "y is centred on its own mean, as after a fitted StandardScaler (TransformedTargetRegressor fits one). It "
+            "publishes the mean and the spread of private targets unpaid, and the guarantee does not cover it. State "
+            "target=(low, high) in the unit of y, and hand it over as it is: a private mean comes first anyway. This "
+            "is a guess from the values, for the curator alone; nothing is spent yet.",
             PrivacyLeakWarning,
             stacklevel=6,
         )
