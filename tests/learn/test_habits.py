@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import pickle
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier
@@ -103,6 +105,18 @@ def test_a_clone_in_another_process_knows_how_many_were_made_before_it():
     with pytest.warns(PrivacyLeakWarning, match="fit number 4"):
         sent.fit(X, Y)
     assert sent.guarantee_.under(None) == ApproxDP(4.0, 4e-6)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, clone], ids=lambda one: one.__name__)
+def test_copies_are_relatives_however_they_are_made(copied):
+    model = logistic().fit(X, Y)
+    with pytest.warns(PrivacyLeakWarning, match="fit number 2"):
+        other = copied(model).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, Y)
+    assert other.guarantee_.under(None) == ApproxDP(2.0, 2e-6)
+    assert model.guarantee_.under(None) == ApproxDP(3.0, 3e-6)
 
 
 def test_different_promises_do_not_add_up_silently():
