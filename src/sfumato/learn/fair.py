@@ -13,8 +13,8 @@ is no failing branch.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -29,7 +29,7 @@ from sfumato.core.fairness import Fairness, Measure, MeasuredGap, Where
 from sfumato.core.guarantee import ApproxDP
 from sfumato.core.tables import at_rest
 from sfumato.errors import DataError, InputError, UnprovedError
-from sfumato.learn.fitting import PrivateEstimator
+from sfumato.learn.fitting import PrivateEstimator, say_it_stays
 from sfumato.learn.row_parts import row_count, rows_at
 from sfumato.learn.same_rows import row_sources
 from sfumato.learn.table import checked_matrix
@@ -119,6 +119,11 @@ class _Paid:
     def commit(self, reservation: Any) -> None:
         """Not yet: the noise of the measurement is still to come."""
 
+    @property
+    def reserved(self) -> bool:
+        """Whether the base came as far as drawing."""
+        return self._held is not None
+
     def settle(self) -> None:
         """Everything was drawn."""
         self._ledger.commit(self._held)
@@ -207,19 +212,33 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         told_labels, groups = _cells(y), _cells(who)  # cell by cell: none decides how another is read
         told = _label_column([told_labels[place] for place in learned], labels)
         checked_matrix(clone(model), rows_at(X, measured), reset=True)  # before anything is drawn: rows it would refuse
-        model.fit(rows_at(X, learned), told, ledger=paid, dataset=dataset)
-        self._check_promise(model, promise)
-        answers = np.asarray(model.predict(rows_at(X, measured))) == labels[1]
-        truth = np.array([_is_label(told_labels[place], labels[1]) for place in measured])
-        sums = self._sums(asked, answers, [groups[place] for place in measured], truth)
-        self.measured_ = MeasuredGap.of(asked, noise(sums), noise.scale)
-        self.base_, self.labels_, self.classes_ = model, labels, np.asarray(labels)
-        self.event_ = self._event(epsilon, delta, model, noise)
-        self.guarantee_ = model.guarantee_  # the same promise; of all fits, where the base was fitted before
-        self._publishable = noise.publishable and model.certificate_.publishable
-        if paid is not None:
-            paid.settle()
+        with self._whole_or_not(paid, dataset):
+            model.fit(rows_at(X, learned), told, ledger=paid, dataset=dataset)
+            self._check_promise(model, promise)
+            answers = np.asarray(model.predict(rows_at(X, measured))) == labels[1]
+            truth = np.array([_is_label(told_labels[place], labels[1]) for place in measured])
+            sums = self._sums(asked, answers, [groups[place] for place in measured], truth)
+            self.measured_ = MeasuredGap.of(asked, noise(sums), noise.scale)
+            self.base_, self.labels_, self.classes_ = model, labels, np.asarray(labels)
+            self.event_ = self._event(epsilon, delta, model, noise)
+            self.guarantee_ = model.guarantee_  # the same promise; of all fits, where the base was fitted before
+            self._publishable = noise.publishable and model.certificate_.publishable
+            if paid is not None:
+                paid.settle()
         return self
+
+    @contextmanager
+    def _whole_or_not(self, paid: _Paid | None, dataset: Any) -> Iterator[None]:
+        """What breaks a fit leaves the rule as it was, and says that a cost which was reserved stays."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException as error:
+            vars(self).clear()
+            vars(self).update(before)
+            if paid is not None and paid.reserved:
+                say_it_stays(error, dataset)
+            raise
 
     def _check_base(self) -> None:
         """Before anything is drawn: the base protects the same unit, against the same change, and promises it."""

@@ -32,7 +32,18 @@ from sfumato.learn.same_rows import row_sources
 from sfumato.learn.shown import FittedShown
 from sfumato.learn.table import checked_matrix, label_above_zero, refuse_extras
 
-__all__ = ["SCORES", "Cost", "LedgerLike", "PrivateEstimator", "fit_inside", "fitting", "is_charged", "pay", "sentence"]
+__all__ = [
+    "SCORES",
+    "Cost",
+    "LedgerLike",
+    "PrivateEstimator",
+    "fit_inside",
+    "fitting",
+    "is_charged",
+    "pay",
+    "say_it_stays",
+    "sentence",
+]
 
 #: How a refusal ends that knows of no reservation, which may be that of a fit around it.
 _NOTHING = re.compile(r"\s*Nothing was (\w+ and nothing was |\w+ or )?\w+\.")
@@ -84,16 +95,22 @@ class _Charge:
 
     def tell(self, error: BaseException) -> None:
         """Let the error of a fit that has reserved its cost say that the cost stays."""
-        if self._reservation is None:
-            return
-        stays = (
-            f"The cost of this fit was reserved for {self._dataset!r} before that and stays charged: nobody can know "
-            "what was seen."
-        )
-        if isinstance(error, SfumatoError) and error.args:
-            error.args = (f"{_NOTHING.sub('', str(error.args[0]))} {stays}", *error.args[1:])
-        else:
-            error.add_note(stays)
+        if self._reservation is not None:
+            say_it_stays(error, self._dataset)
+
+
+def say_it_stays(error: BaseException, dataset: Any) -> None:
+    """Let an error that ends a fit after its cost was reserved say that the cost stays; once."""
+    stays = (
+        f"The cost of this fit was reserved for {dataset!r} before that and stays charged: nobody can know what "
+        "was seen."
+    )
+    if any(stays in str(said) for said in (*error.args, *getattr(error, "__notes__", ()))):
+        return
+    if isinstance(error, SfumatoError) and error.args:
+        error.args = (f"{_NOTHING.sub('', str(error.args[0]))} {stays}", *error.args[1:])
+    else:
+        error.add_note(stays)
 
 
 @contextmanager
