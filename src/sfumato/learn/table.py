@@ -7,7 +7,7 @@ Not here: public bounds (learn/bounds.py), one-hot encoding (learn/encoder.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -133,6 +133,11 @@ def _words(what: str, text: str, unreadable: str) -> str:
             "for an absent cell, or replace such cells by a public value first. Leaving out rows because a cell is "
             "absent is a decision about people: make it by a rule that looks at one row alone."
         )
+    if text.startswith("Unknown label type: unknown"):  # scikit-learn guesses at a regression
+        return (
+            f"Unknown label type: {what} is a column of Python objects that are no words. Give it a type (astype(int), "
+            "astype(str)), or declare classes=[…]."
+        )
     if text.startswith(_ABOUT_SHAPES):
         return text
     if "argument must be" in text:
@@ -233,7 +238,8 @@ def _different(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def label_places(declared: np.ndarray, found: Iterable[Any]) -> np.ndarray:
     """Where each label stands in the declared list, or the list's length for a stranger."""
     places = {label: place for place, label in enumerate(declared.tolist())}
-    return np.array([places.get(label, declared.size) for label in found], dtype=np.intp)
+    known = (places.get(label, declared.size) if isinstance(label, Hashable) else declared.size for label in found)
+    return np.fromiter(known, dtype=np.intp)
 
 
 def unknown_labels(declared: int) -> DataError:
