@@ -48,7 +48,11 @@ def _columns(X: Any) -> list[Any]:
         return [_cells(column) for column in X.values()]
     if hasattr(X, "columns") and hasattr(X, "__getitem__"):
         return [np.asarray(X[name]) for name in X.columns]
-    matrix = np.asarray(X)
+    return _of_matrix(np.asarray(X))
+
+
+def _of_matrix(matrix: np.ndarray) -> list[Any]:
+    """The columns of an array: of its fields, where it has names."""
     if matrix.dtype.names is not None and matrix.ndim == 1:
         return [matrix[name] for name in matrix.dtype.names]
     return list(matrix.T) if matrix.ndim == 2 else []
