@@ -84,11 +84,36 @@ def wrong(error: BaseException | None, watch: Watch) -> str | None:
     return f"not in words: {error!r}"
 
 
-def faults(kind: type, name: str) -> list[tuple[str, str]]:
+#: Settings under which other parameters are read, and read elsewhere.
+SETTINGS: list[tuple[type, dict[str, Any]]] = [
+    *((learn.PrivateSVC, {"kernel": kernel}) for kernel in ("rbf", "laplacian", "matern12", "cubic")),
+    (learn.PrivateSVC, {"kernel": "rbf", "gamma": "spread"}),
+    (learn.PrivateSVC, {"calibration": 0.1}),
+    (learn.PrivateLogisticRegression, {"method": "output"}),
+    (learn.PrivateLinearRegression, {"regularization": 1.0}),
+    (learn.EquilibriumClassifier, {"support": "all"}),
+    (learn.EquilibriumClassifier, {"publish": "points"}),
+    (learn.KernelMeanClassifier, {"priors": "divided", "kernel": "laplacian"}),
+    (learn.KernelMomentClassifier, {"gamma": "spread"}),
+]
+
+
+def in_settings() -> list[Any]:
+    found = []
+    for kind, setting in SETTINGS:
+        names = [name for name in inspect.signature(kind.__init__).parameters if name not in ("self", *setting)]
+        found += [
+            pytest.param(kind, setting, name, id=f"{kind.__name__}-{'-'.join(map(str, setting.values()))}-{name}")
+            for name in names
+        ]
+    return found
+
+
+def faults(kind: type, name: str, setting: dict[str, Any] | None = None) -> list[tuple[str, str]]:
     found = []
     for value in ODD:
         watch = Watch()
-        words = wrong(failure(with_value(kind, name, value), watch), watch)
+        words = wrong(failure(with_value(kind, name, value).set_params(**setting or {}), watch), watch)
         if words is not None:
             found.append((repr(value)[:40], words[:200]))
     return found
@@ -98,6 +123,12 @@ def faults(kind: type, name: str) -> list[tuple[str, str]]:
 @pytest.mark.by_day(8)
 def test_a_failed_fit_keeps_no_money_in_silence(kind, name):
     assert faults(kind, name) == []
+
+
+@pytest.mark.parametrize(("kind", "setting", "name"), in_settings())
+@pytest.mark.by_day(6)
+def test_nor_does_it_under_other_settings(kind, setting, name):
+    assert faults(kind, name, setting) == []
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

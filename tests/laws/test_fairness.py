@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from laws.test_every_fit import Watch
 from sfumato.core import (
     ADD_REMOVE,
     REPLACE_ONE,
@@ -324,6 +325,36 @@ def test_rows_that_the_base_refuses_reserve_nothing(tmp_path):
     FairClassifier(base(), **WISH).fit(X, y, who=who, ledger=ledger, dataset="d")
     with pytest.raises(OverspendError):
         FairClassifier(base(), **WISH).fit(X, y, who=who, ledger=ledger, dataset="d")
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.learn.lineage.PrivacyLeakWarning")
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, ValueError, DataError])
+@pytest.mark.parametrize(
+    ("where", "charged"),
+    [("training", True), ("measuring", True), ("committing", True), ("training", False), ("measuring", False)],
+)
+def test_what_breaks_a_fit_leaves_the_last_rule_and_says_what_stays(kind, where, charged, monkeypatch):
+    X, y, who = people(120)
+    first = FairClassifier(base(), **WISH).fit(X, y, who=who)
+    before, watch = dict(vars(first)), Watch()
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise kind("No. Nothing was spent.")
+
+    if where == "training":
+        monkeypatch.setattr("sfumato.learn.base.minimise_together", broken)
+    elif where == "measuring":
+        monkeypatch.setattr(MeasuredGap, "of", broken)
+    else:
+        monkeypatch.setattr(watch, "commit", broken)
+    with pytest.raises(kind) as found:
+        first.fit(X, y, who=who, **({"ledger": watch, "dataset": "d"} if charged else {}))
+    said = " ".join([str(found.value), *getattr(found.value, "__notes__", [])])
+    assert said.count("for 'd' before that and stays charged") == charged
+    assert kind is not DataError or ("Nothing was spent" in said) is not charged
+    assert watch.seen == ["reserve"] * charged
+    assert vars(first).keys() == before.keys()
+    assert all(vars(first)[name] is before[name] for name in before)
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.learn.lineage.PrivacyLeakWarning")

@@ -57,3 +57,23 @@ def test_both_roads_read_the_same_labels(seed):
 )
 def test_strangers_are_refused(labels, classes):
     assert streamed(pa.array(labels), classes) == in_memory(labels, classes) == "refused"
+
+
+def objects(*cells):
+    column = np.empty(len(cells), dtype=object)
+    column[:] = cells
+    return column
+
+
+@pytest.mark.parametrize("cells", [(1, 0, 1), (np.float64(1), 0, 1), ({}, {}, {})])
+def test_objects_that_are_no_words_are_told_what_to_do(cells):
+    """scikit-learn guesses at a regression; whole numbers beside what was once an absent cell are the usual case."""
+    with pytest.raises(DataError, match=r"column of Python objects.*astype\(int\).*classes=.*Nothing was spent"):
+        checked_labels(objects(*cells), 3, None)
+
+
+def test_objects_are_read_where_labels_are_declared():
+    codes, _ = checked_labels(objects(1, 0, 1), 3, declared_classes([0, 1]))
+    assert codes.tolist() == [1, 0, 1]
+    with pytest.raises(DataError, match="Nothing was spent"):
+        checked_labels(objects([1], [0], [1]), 3, declared_classes([0, 1]))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from laws.test_saved_models import FRAME, KINDS, LABELS, SCHEMA, X, answers, fitted
 from laws.test_shown_models import random_stopping
 from sfumato import learn
 from sfumato.core import ADD_REMOVE, Categories, Interval, Schema
-from sfumato.errors import UnprovedError
+from sfumato.errors import DataError, UnprovedError
 from sfumato.learn import asked, fitting
 from sfumato.learn.model_document import model_document
 from sfumato.learn.steps import private_core
@@ -134,6 +136,67 @@ def test_the_next_fit_has_what_was_set():
     assert not model.reads_labels()
     assert asked.as_fitted(model).box == (-2.0, 2.0)
     assert asked.as_fitted(model).epsilon == 5.0
+
+
+#: Settings under which fits leave different things behind.
+SETTINGS: dict[str, tuple[Any, ...]] = {
+    "calibration": ("public", 0.2), "kernel": ("linear", "rbf"), "method": ("objective", "output"),
+    "priors": ("included", "divided"), "publish": ("support", "points"), "scheme": ("split", "random_stopping"),
+    "support": ("classes", "all"),
+}  # fmt: skip
+
+
+def switches() -> list[Any]:
+    """(kind, parameter, the setting of the first fit, that of the second)."""
+    found = []
+    for kind in [*KINDS, learn.OutputSVC]:
+        takes = inspect.signature(kind.__init__).parameters
+        for name in [name for name in SETTINGS if name in takes]:
+            wanted = ["rbf", "cubic"] if name == "kernel" and kind is not learn.PrivateSVC else SETTINGS[name]
+            found += [pytest.param(kind, name, *pair, id=f"{kind.__name__}-{name}-{pair[0]}") for pair in
+                      (tuple(wanted), tuple(wanted)[::-1])]  # fmt: skip
+    return found
+
+
+def held(model: Any) -> set[str]:
+    return set(vars(model)) - {"_lineage", "_place"}
+
+
+@pytest.mark.parametrize(("kind", "name", "first", "second"), switches())
+@pytest.mark.by_day(9)
+def test_the_next_fit_leaves_nothing_of_the_last(kind, name, first, second):
+    """Names of columns, curves, votes: what a model holds is what its own fit drew, as its certificate says."""
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = fitted(kind, table, **{name: first}, random_state=0)
+    model.set_params(**{name: second})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, LABELS)
+    fresh = fitted(kind, X, **{name: second}, random_state=0)
+    assert held(model) == held(fresh)
+    if kind is not learn.OutputSVC:
+        for mine, theirs in zip(answers(model, X), answers(fresh, X), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_fit_that_fails_leaves_the_last_one():
+    model = fitted(learn.PrivateSVC, calibration=0.2)
+    before = dict(vars(model))
+    with pytest.raises(DataError):
+        model.fit(X, LABELS[:-1])
+    assert held(model) == set(before) - {"_lineage", "_place"}
+    assert all(vars(model)[name] is before[name] for name in held(model))
+
+
+def test_fits_after_a_search_add_to_what_the_search_cost():
+    """Of the best of many runs the promise is that of all of them, and what is drawn later comes to it."""
+    model = private_core(random_stopping().best_estimator_)[0]
+    price = model.guarantee_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, LABELS)
+    assert not model.is_best_of_many
+    assert model.guarantee_.under(None).eps == pytest.approx(price.under(None).eps + model.epsilon, rel=1e-9)
 
 
 def test_a_search_and_what_it_hands_out(tmp_path):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import pickle
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
 from sklearn.decomposition import PCA
+from sklearn.ensemble import BaggingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -30,15 +34,19 @@ from sfumato.evidence import verify
 from sfumato.learn import (
     KernelMeanClassifier,
     PrivacyLeakWarning,
+    PrivateAdditiveRegressor,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     PrivatePipeline,
     PrivateSearch,
+    PrivateSVDD,
     SchemaEncoder,
     make_pipeline,
     uncovered,
 )
+from sfumato.learn.fitting import fitting
 from sfumato.learn.lineage import Lineage, lineage_of
+from sfumato.learn.steps import private_core
 from sfumato.ledger import Ledger
 
 X = np.random.default_rng(0).uniform(0, 3, (1200, 3))
@@ -67,6 +75,13 @@ def test_cross_validation_tells_what_all_folds_cost():
     assert verify(model.certificate_).ok
 
 
+def test_a_bag_of_clones_says_what_its_sum_does_not_know():
+    """With replacement somebody is many records of a fit, and a promise for one record is a weaker one for them."""
+    with pytest.warns(PrivacyLeakWarning, match="make several records of one, which is not in the sum"):
+        bag = BaggingClassifier(logistic(), n_estimators=2, random_state=0).fit(X, Y)
+    assert np.bincount(bag.estimators_samples_[0]).max() > 1
+
+
 def test_a_grid_search_by_scikit_learn_leaves_the_sum_in_the_guarantee():
     with pytest.warns(PrivacyLeakWarning, match="PrivateSearch"):
         search = GridSearchCV(logistic(), {"regularization": [0.01, 1.0]}, cv=3).fit(X, Y)
@@ -92,6 +107,18 @@ def test_a_clone_in_another_process_knows_how_many_were_made_before_it():
     assert sent.guarantee_.under(None) == ApproxDP(4.0, 4e-6)
 
 
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, clone], ids=lambda one: one.__name__)
+def test_copies_are_relatives_however_they_are_made(copied):
+    model = logistic().fit(X, Y)
+    with pytest.warns(PrivacyLeakWarning, match="fit number 2"):
+        other = copied(model).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, Y)
+    assert other.guarantee_.under(None) == ApproxDP(2.0, 2e-6)
+    assert model.guarantee_.under(None) == ApproxDP(3.0, 3e-6)
+
+
 def test_different_promises_do_not_add_up_silently():
     family = Lineage()
     family.add(PureDP(1.0))
@@ -114,6 +141,26 @@ def test_a_fitted_scaler_is_noticed_inside_a_pipeline_and_outside(scaler):
         plain_pipeline(scaler, logistic(norm=5.0)).fit(X, Y)
     with pytest.warns(PrivacyLeakWarning, match="guess"):
         PrivateLinearRegression(1.0, 1e-6, random_state=0).fit(scaler.fit_transform(X), X[:, 0])
+
+
+@pytest.mark.parametrize("additive", [False, True])
+def test_a_fitted_scaler_of_the_target_is_noticed(additive):
+    price = X @ [7.0, 1.0, 0.5] + 20
+    model = PrivateLinearRegression(1.0, 1e-6, target=(-5, 5), norm=6.0, random_state=0)
+    if additive:
+        schema = Schema({name: Interval(0, 3) for name in "abc"})
+        model = PrivateAdditiveRegressor(1.0, 1e-6, schema, target=(-5, 5), random_state=0)
+    with pytest.warns(PrivacyLeakWarning, match="y is centred on its own mean"):
+        TransformedTargetRegressor(model, transformer=StandardScaler(), check_inverse=False).fit(X, price)
+    public = FunctionTransformer(lambda y: (y - 35) / 10, lambda y: 10 * y + 35)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        TransformedTargetRegressor(clone_of(model), transformer=public, check_inverse=False).fit(X, price)
+
+
+def clone_of(model):
+    """Another one, of a family of its own."""
+    return type(model)(**model.get_params())
 
 
 @pytest.mark.parametrize("rows", [20, 300, 5000])
@@ -320,3 +367,48 @@ def test_a_fit_by_parts_is_charged_too(tmp_path):
     fit_table(logistic(classes=[0, 1]), tmp_path / "0.parquet", "y", ledger=ledger, dataset="survey")
     with pytest.raises(OverspendError):
         fit_table(logistic(classes=[0, 1]), tmp_path / "0.parquet", "y", ledger=ledger, dataset="survey")
+
+
+def doors(pipeline: type) -> list[str]:
+    """Every way into a fit that a pipeline has."""
+    return sorted(name for name in dir(pipeline) if name.startswith("fit"))
+
+
+@pytest.mark.parametrize("door", doors(PrivatePipeline))
+def test_no_way_into_a_pipeline_lets_a_step_learn_unpaid(door):
+    scaler = StandardScaler()
+    steps = scaler, Normalizer() if door == "fit_transform" else PrivateSVDD(1.0, 1e-6, n_components=10)
+    with pytest.raises(PrivacyParameterError, match="'standardscaler' is a StandardScaler, which learns"):
+        getattr(make_pipeline(*steps), door)(X)
+    assert not hasattr(scaler, "mean_")
+
+
+def test_the_other_ways_into_a_pipeline_do_what_they_say():
+    model = make_pipeline(Normalizer(), PrivateSVDD(1.0, 1e-6, n_components=10, random_state=0))
+    assert (model.fit_predict(X) == model.predict(X)).all()
+    assert (model[:-1].fit_transform(X) == Normalizer().fit_transform(X)).all()
+    assert doors(PrivatePipeline) == ["fit", "fit_predict", "fit_transform"]  # a new one wants to be looked at
+
+
+@pytest.mark.parametrize("inner", [lambda last: last, lambda last: make_pipeline(Normalizer(), last)])
+def test_a_ledger_handed_to_the_last_step_is_charged(inner, tmp_path):
+    """scikit-learn writes parameters of a step's fit with its name before them."""
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.grant("survey", ApproxDP(1.5, 1e-5))
+    prefix = private_core(make_pipeline(Normalizer(), inner(logistic())))[1]
+    handed = {f"{prefix}ledger": ledger, f"{prefix}dataset": "survey"}
+    for again in (False, True):
+        model = make_pipeline(Normalizer(), inner(logistic()))
+        with pytest.raises(OverspendError) if again else contextlib.nullcontext():
+            model.fit(X, Y, **handed)
+        assert hasattr(model, "guarantee_") is not again
+    with pytest.raises(InputError, match="given twice"):
+        make_pipeline(Normalizer(), inner(logistic())).fit(X, Y, ledger=ledger, dataset="survey", **handed)
+    with pytest.raises(InputError, match="belong together"):
+        make_pipeline(Normalizer(), inner(logistic())).fit(X, Y, **{f"{prefix}ledger": ledger})
+
+
+def test_a_ledger_inside_another_fit_is_not_lost(tmp_path):
+    model = logistic()
+    with pytest.raises(InputError, match="the fit around it"), fitting(model):
+        model.fit(X, Y, ledger=Ledger(tmp_path / "ledger.db"), dataset="survey")

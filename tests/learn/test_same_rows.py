@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.preprocessing import Normalizer
 
-from sfumato.core import ApproxDP
-from sfumato.errors import LedgerError
+from sfumato.core import ApproxDP, Interval, Schema
+from sfumato.errors import DataError, LedgerError
 from sfumato.learn import PrivateLogisticRegression, make_pipeline
 from sfumato.learn.same_rows import row_sources
 from sfumato.ledger.ledger import Ledger
@@ -29,6 +30,12 @@ def forms(matrix: np.ndarray, generator: np.random.Generator) -> dict[str, objec
         "fortran": np.asfortranarray(turned),
         "frame": pd.DataFrame(turned, columns=names),
         "arrow": pa.table(dict(zip(names, turned.T, strict=True))),
+        "batch": pa.record_batch(dict(zip(names, turned.T, strict=True))),
+        "stream": pa.table(dict(zip(names, turned.T, strict=True))).to_reader(),
+        "polars": pl.DataFrame(turned, schema=names),
+        "columns by name": dict(zip(names, turned.T, strict=True)),
+        "lists by name": dict(zip(names, turned.T.tolist(), strict=True)),
+        "structured": np.rec.fromarrays(turned.T, names=names).view(np.ndarray),
         "csr": sparse.csr_matrix(turned),
         "csc": sparse.csc_array(turned),
         "short": turned.astype(np.float32),
@@ -55,6 +62,26 @@ def test_words_and_absent_cells_are_rows_too():
     assert row_sources(frame) != row_sources(frame.assign(sex=["f", None, "f"]))
 
 
+def test_words_are_known_in_every_form_of_a_table():
+    cells = {"sex": ["f", None, "M ", "7"], "age": [1.0, None, 3.0, 4]}
+    frame = pd.DataFrame(cells)
+    known = row_sources(frame)
+    for table in (
+        cells,
+        pa.table(cells),
+        pl.DataFrame(cells, strict=False),
+        frame.astype({"age": "Float64"}),
+        frame[::-1],
+    ):
+        assert row_sources(table) == known, type(table)
+    assert row_sources({"name": ["half \ud800", "a"]}) == row_sources({"name": np.array(["A", "half \ud800"])})
+
+
+def test_rows_that_no_ledger_could_know_are_refused():
+    with pytest.raises(DataError, match="Nothing was drawn"):
+        row_sources([{"age": 1}, {"age": 2}])
+
+
 def test_a_matrix_is_known_as_the_table_of_the_same_numbers(tmp_path):
     matrix = np.random.default_rng(0).integers(0, 90, (40, 2)).astype(float)
     table = pd.DataFrame(matrix, columns=["age", "weight"])
@@ -67,6 +94,19 @@ Y = X[:, 0] > 0
 
 def classifier() -> PrivateLogisticRegression:
     return PrivateLogisticRegression(1.0, 1e-6, classes=[False, True])
+
+
+@pytest.mark.parametrize("form", [dict, pa.table, pl.DataFrame, lambda cells: pa.table(cells).to_reader()])
+def test_a_table_in_another_form_opens_no_second_account(form, tmp_path):
+    cells = {"a": X[:, 0].tolist(), "b": X[:, 1].tolist()}
+    schema = Schema({"a": Interval(-1, 1), "b": Interval(-1, 1)}, norm=2.0)
+    ledger = Ledger(tmp_path / "ledger.db")
+    for name in ("survey", "others"):
+        ledger.grant(name, ApproxDP(4.0, 1e-5))
+    model = PrivateLogisticRegression(1.0, 1e-6, schema=schema, norm=None, classes=[False, True])
+    model.fit(form(cells), Y, ledger=ledger, dataset="survey")
+    with pytest.raises(LedgerError, match="under the name 'survey'"):
+        model.fit(pd.DataFrame(cells)[::-1], Y[::-1], ledger=ledger, dataset="others")
 
 
 @pytest.mark.parametrize("model", [classifier, lambda: make_pipeline(Normalizer(), classifier())])

@@ -34,6 +34,7 @@ __all__ = [
     "Extra",
     "as_arrow",
     "as_column",
+    "at_rest",
     "like",
     "nearest",
     "plain_type",
@@ -156,6 +157,21 @@ def like(original: Any, table: pa.Table) -> Any:
     if isinstance(original, np.ndarray):
         return _as_structured(original.dtype, table) if original.dtype.names else _as_matrix(original, table)
     raise _unreadable(original)
+
+
+def at_rest(table: Any) -> Any:
+    """A stream, a relation or a batch of Arrow as a Table, which can be read twice; anything else as it is.
+
+    >>> at_rest(pa.table({"age": [34]}).to_reader()).num_rows
+    1
+    """
+    if isinstance(table, pa.RecordBatch):
+        return pa.Table.from_batches([table])
+    if isinstance(table, pa.Table) or _is_frame(table, "pandas") or _is_frame(table, "polars"):
+        return table
+    streams = hasattr(table, "__arrow_c_stream__")
+    whole = isinstance(table, pa.RecordBatchReader) or hasattr(table, "columns")  # one column alone streams too
+    return _read_stream(table) if streams and whole else table
 
 
 def nearest(name: str, known: Collection[str]) -> str:

@@ -30,6 +30,7 @@ from sfumato.learn.asked import as_fitted
 from sfumato.learn.fitting import PrivateEstimator, fit_inside, sentence
 from sfumato.learn.linear import PrivateLinearRegression
 from sfumato.learn.logistic import PrivateLogisticRegression
+from sfumato.learn.row_parts import row_count
 from sfumato.learn.rows import BLOCK
 
 if TYPE_CHECKING:
@@ -238,8 +239,7 @@ class PrivateAdditiveClassifier(ClassifierMixin, _AdditiveModel):
         return self
 
     def _shape_of(self, table: Any) -> np.ndarray:
-        rows = table.shape[0] if hasattr(table, "shape") else len(table)
-        return np.broadcast_to(0.0, (rows, self._terms().width))
+        return np.broadcast_to(0.0, (row_count(table), self._terms().width))
 
     def _score_names(self) -> list[str]:
         return [str(self.classes_[1])] if len(self.classes_) == 2 else [str(label) for label in self.classes_]

@@ -36,6 +36,7 @@ from sfumato.learn.losses import Loss
 from sfumato.learn.newton import MOST_ROWS_PER_SIZE, Minimiser, Objective, SumsAsked, SumsGiven, minimise_together
 from sfumato.learn.passes import ArrayPasses, Passes, bounds_by_sums, device_matrix
 from sfumato.learn.penalties import PenaltyTerms
+from sfumato.learn.row_parts import row_count
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_sums import JointSums, MarginSums, RowShape, TargetSums, answers_from
@@ -261,7 +262,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         self._stretches()
         columns = self.schema.width if self.schema is not None else X.shape[1]
         bought = price_of_bounds(self.norm, self.schema, epsilon, self.spend_on_bounds, self.adjacency)
-        plan = self._plan(epsilon - bought.epsilon, delta, X.shape[0], columns, len(classes))
+        plan = self._plan(epsilon - bought.epsilon, delta, row_count(X), columns, len(classes))
         return replace(plan, events=(*bought.events, *plan.events), proofs=(*bought.proofs, *plan.proofs))
 
     def learn_nothing(self, X: Any, classes: Any) -> PrivateLinearClassifier:
@@ -269,7 +270,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         self._publishable = seed_from(self.random_state).publishable
         epsilon, delta = self._checked_budget()
         columns = self.schema.width if self.schema is not None else X.shape[1]
-        plan = self._plan(epsilon, delta, X.shape[0], columns, len(classes))
+        plan = self._plan(epsilon, delta, row_count(X), columns, len(classes))
         self.n_features_in_ = self.schema.width if self.schema is not None else X.shape[1]
         self.classes_ = np.asarray(classes)
         self._begin(plan.budget.size)

@@ -26,7 +26,7 @@ from sfumato.learn.rows import canonical, row_norms
 from sfumato.learn.seeds import Seeds
 from sfumato.mechanisms import PermuteAndFlip
 
-__all__ = ["NormBound", "norm_counts", "price_of_bounds", "settle_bounds"]
+__all__ = ["NormBound", "norm_counts", "price_of_bounds", "public_norm", "settle_bounds"]
 
 Counts = Callable[[], tuple[np.ndarray, int]]
 
@@ -68,9 +68,7 @@ def settle_bounds(
 def price_of_bounds(norm: Any, schema: Any, epsilon: float, spend: Any, adjacency: Adjacency) -> NormBound:
     """What a norm will cost, before any row is seen: nothing where it is public; its value is then not known yet."""
     if norm is not None:
-        if isinstance(norm, str):
-            raise SchemaError(_NO_PUBLIC_BOUND)
-        return NormBound(_usable(positive(norm, "norm")), "that bound is public")
+        return NormBound(public_norm(norm), "that bound is public")
     if schema is not None and schema.norm is not None:
         return NormBound(_usable(schema.norm), "that bound is the schema's")
     if spend is None:
@@ -89,6 +87,17 @@ _NO_PUBLIC_BOUND = (
     "No public norm: a bound taken from the data would publish its largest row. Pass norm=…, a schema with a norm, or "
     "norm=None with spend_on_bounds=… (a part of epsilon). Nothing was spent."
 )
+
+
+def public_norm(norm: Any) -> float:
+    """A norm that was declared, or a refusal of what is none.
+
+    >>> public_norm(2)
+    2.0
+    """
+    if isinstance(norm, str):
+        raise SchemaError(_NO_PUBLIC_BOUND)
+    return _usable(positive(norm, "norm"))
 
 
 def _usable(norm: float) -> float:

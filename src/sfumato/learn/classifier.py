@@ -25,6 +25,7 @@ from sfumato.learn.fitting import fit_inside
 from sfumato.learn.kernel_base import KernelInput
 from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.kernel_moment import KernelMomentClassifier
+from sfumato.learn.row_parts import row_count
 from sfumato.learn.svc import TRAINED_WIDTH, PrivateSVC
 from sfumato.learn.table import checked_labels, declared_classes
 
@@ -146,8 +147,7 @@ class PrivateClassifier(ClassifierMixin, KernelInput):
         return self
 
     def _shape_of(self, table: Any) -> tuple[int, int]:
-        rows = int(table.shape[0]) if hasattr(table, "shape") else len(table)
-        return rows, self.schema.width if self.schema is not None else int(table.shape[1])
+        return row_count(table), self.schema.width if self.schema is not None else int(table.shape[1])
 
     def _answers(self, name: str, table: Any) -> np.ndarray:
         """A method of the form that was chosen, for rows in the box."""

@@ -234,6 +234,7 @@ class EquilibriumClassifier(ClassifierMixin, KernelInput):
         return _COMPONENTS if self.n_components == "auto" else self.n_components
 
     def _check(self) -> None:
+        self._budget()
         self._check_support()
         if self.publish not in ("support", "points"):
             raise InputError("publish must be 'support' or 'points'. Nothing was spent.")

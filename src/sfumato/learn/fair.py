@@ -13,8 +13,8 @@ is no failing branch.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -27,8 +27,10 @@ from sfumato.core.compose import compose
 from sfumato.core.events.disjoint import DisjointEvent
 from sfumato.core.fairness import Fairness, Measure, MeasuredGap, Where
 from sfumato.core.guarantee import ApproxDP
+from sfumato.core.tables import at_rest
 from sfumato.errors import DataError, InputError, UnprovedError
-from sfumato.learn.fitting import PrivateEstimator
+from sfumato.learn.fitting import PrivateEstimator, say_it_stays
+from sfumato.learn.row_parts import row_count, rows_at
 from sfumato.learn.same_rows import row_sources
 from sfumato.learn.table import checked_matrix
 from sfumato.mechanisms.gaussian import Gaussian
@@ -76,25 +78,6 @@ def _next_seed(seed: Any) -> int:
     return int(seed.randint(2**31 - 1)) if isinstance(seed, np.random.RandomState) else int(seed) + 1
 
 
-def _taken(table: Any, places: np.ndarray) -> Any:
-    if hasattr(table, "iloc"):
-        return table.iloc[places]
-    if hasattr(table, "take") and hasattr(table, "column_names"):  # Arrow
-        return table.take(places)
-    if isinstance(table, dict):
-        return {name: _taken_cells(column, places) for name, column in table.items()}
-    return (table if hasattr(table, "shape") else np.asarray(table))[places]
-
-
-def _taken_cells(column: Any, places: np.ndarray) -> Any:
-    """Some cells of a column, which has a type or is a list of objects: no cell decides how the others are read."""
-    if hasattr(column, "iloc"):
-        return column.iloc[places]
-    if hasattr(column, "take") and not isinstance(column, np.ndarray):  # Arrow
-        return column.take(places)
-    return column[places] if isinstance(column, np.ndarray) else [column[place] for place in places]
-
-
 def _is_label(cell: Any, label: Any) -> bool:
     """Whether a cell is this label; what cannot be compared, an absent cell or a list, is none."""
     with suppress(Exception):
@@ -118,12 +101,6 @@ def _label_column(cells: list[Any], labels: tuple[Any, Any]) -> np.ndarray:
     return found
 
 
-def _rows(table: Any) -> int:
-    if isinstance(table, dict):
-        return len(next(iter(table.values())))
-    return int(table.shape[0]) if hasattr(table, "shape") else len(table)
-
-
 class _Paid:
     """The ledger as the base sees it: what it reserves before it draws is the promise of both portions.
 
@@ -141,6 +118,11 @@ class _Paid:
 
     def commit(self, reservation: Any) -> None:
         """Not yet: the noise of the measurement is still to come."""
+
+    @property
+    def reserved(self) -> bool:
+        """Whether the base came as far as drawing."""
+        return self._held is not None
 
     def settle(self) -> None:
         """Everything was drawn."""
@@ -213,12 +195,12 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
 
         With a `ledger` the cost of both portions together is reserved before anything is drawn.
         """
-        groups = tuple(map(str, map(name_of, self.groups)))
+        X, groups = at_rest(X), tuple(map(str, map(name_of, self.groups)))
         asked = Fairness(self.measure, self.gap, groups, self.on, self.confidence)
         labels = self._labels()
         epsilon, delta, noise = self._noise(asked)
         self._check_base()
-        rows = _rows(X)
+        rows = row_count(X)
         self._check_given(rows, who, y, range(rows) if names is None else names)
         if (ledger is None) != (dataset is None):
             raise InputError("ledger and dataset belong together. Nothing was drawn and nothing was spent.")
@@ -229,20 +211,34 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         model.set_params(classes=list(labels))
         told_labels, groups = _cells(y), _cells(who)  # cell by cell: none decides how another is read
         told = _label_column([told_labels[place] for place in learned], labels)
-        checked_matrix(clone(model), _taken(X, measured), reset=True)  # before anything is drawn: rows it would refuse
-        model.fit(_taken(X, learned), told, ledger=paid, dataset=dataset)
-        self._check_promise(model, promise)
-        answers = np.asarray(model.predict(_taken(X, measured))) == labels[1]
-        truth = np.array([_is_label(told_labels[place], labels[1]) for place in measured])
-        sums = self._sums(asked, answers, [groups[place] for place in measured], truth)
-        self.measured_ = MeasuredGap.of(asked, noise(sums), noise.scale)
-        self.base_, self.labels_, self.classes_ = model, labels, np.asarray(labels)
-        self.event_ = self._event(epsilon, delta, model, noise)
-        self.guarantee_ = model.guarantee_  # the same promise; of all fits, where the base was fitted before
-        self._publishable = noise.publishable and model.certificate_.publishable
-        if paid is not None:
-            paid.settle()
+        checked_matrix(clone(model), rows_at(X, measured), reset=True)  # before anything is drawn: rows it would refuse
+        with self._whole_or_not(paid, dataset):
+            model.fit(rows_at(X, learned), told, ledger=paid, dataset=dataset)
+            self._check_promise(model, promise)
+            answers = np.asarray(model.predict(rows_at(X, measured))) == labels[1]
+            truth = np.array([_is_label(told_labels[place], labels[1]) for place in measured])
+            sums = self._sums(asked, answers, [groups[place] for place in measured], truth)
+            self.measured_ = MeasuredGap.of(asked, noise(sums), noise.scale)
+            self.base_, self.labels_, self.classes_ = model, labels, np.asarray(labels)
+            self.event_ = self._event(epsilon, delta, model, noise)
+            self.guarantee_ = model.guarantee_  # the same promise; of all fits, where the base was fitted before
+            self._publishable = noise.publishable and model.certificate_.publishable
+            if paid is not None:
+                paid.settle()
         return self
+
+    @contextmanager
+    def _whole_or_not(self, paid: _Paid | None, dataset: Any) -> Iterator[None]:
+        """What breaks a fit leaves the rule as it was, and says that a cost which was reserved stays."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException as error:
+            vars(self).clear()
+            vars(self).update(before)
+            if paid is not None and paid.reserved:
+                say_it_stays(error, dataset)
+            raise
 
     def _check_base(self) -> None:
         """Before anything is drawn: the base protects the same unit, against the same change, and promises it."""

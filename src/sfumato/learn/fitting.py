@@ -22,16 +22,28 @@ from sklearn.base import BaseEstimator
 from sfumato.core.adjacency import Adjacency
 from sfumato.core.events.event import Event, Repeated
 from sfumato.core.guarantee import ApproxDP, Guarantee, PureDP
+from sfumato.core.tables import at_rest
 from sfumato.errors import InputError, SfumatoError, UnprovedError
 from sfumato.learn.arrays import is_device_array
 from sfumato.learn.asked import as_fitted, forget_parameters, keep_parameters
 from sfumato.learn.lineage import cloned, count_fit, lineage_of
-from sfumato.learn.published import refuse_unpublishable, withheld_names
+from sfumato.learn.published import fitted_names, refuse_unpublishable, withheld_names
 from sfumato.learn.same_rows import row_sources
 from sfumato.learn.shown import FittedShown
 from sfumato.learn.table import checked_matrix, label_above_zero, refuse_extras
 
-__all__ = ["SCORES", "Cost", "LedgerLike", "PrivateEstimator", "fit_inside", "fitting", "is_charged", "pay", "sentence"]
+__all__ = [
+    "SCORES",
+    "Cost",
+    "LedgerLike",
+    "PrivateEstimator",
+    "fit_inside",
+    "fitting",
+    "is_charged",
+    "pay",
+    "say_it_stays",
+    "sentence",
+]
 
 #: How a refusal ends that knows of no reservation, which may be that of a fit around it.
 _NOTHING = re.compile(r"\s*Nothing was (\w+ and nothing was |\w+ or )?\w+\.")
@@ -83,16 +95,22 @@ class _Charge:
 
     def tell(self, error: BaseException) -> None:
         """Let the error of a fit that has reserved its cost say that the cost stays."""
-        if self._reservation is None:
-            return
-        stays = (
-            f"The cost of this fit was reserved for {self._dataset!r} before that and stays charged: nobody can know "
-            "what was seen."
-        )
-        if isinstance(error, SfumatoError) and error.args:
-            error.args = (f"{_NOTHING.sub('', str(error.args[0]))} {stays}", *error.args[1:])
-        else:
-            error.add_note(stays)
+        if self._reservation is not None:
+            say_it_stays(error, self._dataset)
+
+
+def say_it_stays(error: BaseException, dataset: Any) -> None:
+    """Let an error that ends a fit after its cost was reserved say that the cost stays; once."""
+    stays = (
+        f"The cost of this fit was reserved for {dataset!r} before that and stays charged: nobody can know what "
+        "was seen."
+    )
+    if any(stays in str(said) for said in (*error.args, *getattr(error, "__notes__", ()))):
+        return
+    if isinstance(error, SfumatoError) and error.args:
+        error.args = (f"{_NOTHING.sub('', str(error.args[0]))} {stays}", *error.args[1:])
+    else:
+        error.add_note(stays)
 
 
 @contextmanager
@@ -101,6 +119,11 @@ def fitting(
 ) -> Iterator[None]:
     """One fit of `estimator`, on `rows` where they are at hand: inside, `pay` is called once, before any draw."""
     if "_charge" in vars(estimator):  # a door within a door
+        if ledger is not None:
+            raise InputError(
+                "The cost of this fit is reserved by the fit around it: pass the ledger to that one alone. Nothing was "
+                "drawn and nothing was spent."
+            )
         yield
         return
     if (ledger is None) != (dataset is None):
@@ -116,6 +139,8 @@ def fitting(
     lineage_of(estimator)
     before = dict(vars(estimator))
     forget_parameters(estimator)
+    for name in fitted_names(estimator):
+        del vars(estimator)[name]
     charge = estimator._charge = _Charge(ledger, dataset, f"{type(estimator).__name__}.fit", rows)
     try:
         yield
@@ -182,6 +207,7 @@ class PrivateEstimator(FittedShown, BaseEstimator):  # pyright: ignore[reportInc
         knows these rows: under another name for them it refuses.
         """
         refuse_extras(refused)
+        X = at_rest(X)
         with fitting(self, ledger, dataset, X):
             self._fit(X, y)
         return self
@@ -230,6 +256,7 @@ class PrivateEstimator(FittedShown, BaseEstimator):  # pyright: ignore[reportInc
     def become_best_of_many(self, promise: Guarantee) -> None:
         """For who keeps it as the best of several fits: its promise is that of all of them, and no file tells less."""
         self.guarantee_, self._chosen_among_many = promise, True
+        lineage_of(self).spent = [promise]  # fits of it that follow add to this
 
     @property
     def is_best_of_many(self) -> bool:

@@ -34,6 +34,7 @@ from sfumato.learn.features import check_kernel, even_components, kernel_scale, 
 from sfumato.learn.fitting import PrivateEstimator, pay, sentence
 from sfumato.learn.kernel_rule import KernelPlan, Kind, components_for, plan_kernel
 from sfumato.learn.kernel_spread import KernelSpread, split_promise
+from sfumato.learn.row_parts import row_count
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.table import checked_labels, checked_matrix, declared_classes
@@ -272,7 +273,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
             )
         copy: Any = clone(self)
         other = copy._of_shape(X, classes)
-        size, width = X.shape[0], other.n_components_
+        size, width = row_count(X), other.n_components_
         budget = TrainingBudget(float(self.epsilon), float(self.delta), self.adjacency, size, width, len(classes))
         return KernelRun(budget, other.events())
 
@@ -290,7 +291,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         self._check()
         self.n_features_in_ = self.schema.width if self.schema is not None else X.shape[1]
         self.classes_ = np.asarray(classes)
-        for_spread = self._settle(self.guarantee_, (X.shape[0], self.n_features_in_), len(classes))
+        for_spread = self._settle(self.guarantee_, (row_count(X), self.n_features_in_), len(classes))
         self.spread_ = KernelSpread.of_nothing(for_spread) if for_spread is not None else None
         self._aim()
         return self

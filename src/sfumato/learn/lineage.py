@@ -43,6 +43,10 @@ class Lineage:
         self.clones = 0
         self._process = os.getpid()
 
+    def __deepcopy__(self, memo: Any) -> Lineage:
+        """A copy of an estimator is a relative of it: what both spend is counted here."""
+        return self
+
     def add(self, own: Guarantee, place: int = 0) -> Guarantee:
         """Counts a fit that promises `own`; what all fits promise together if all were on the same people.
 
@@ -124,8 +128,9 @@ def count_fit(estimator: Any) -> None:
         f"This is fit number {number} of one {type(estimator).__name__} and its clones, as cross_val_score, "
         f"GridSearchCV and fit called again make them. Every fit draws: on the same people all of them together keep "
         f"{estimator.guarantee_.describe()}, which guarantee_ now says, and a choice by scores of private rows is in "
-        "no guarantee at all. To choose parameters within one budget use sfumato.learn.PrivateSearch(estimator, grid, "
-        "epsilon). For other people make a new estimator.",
+        "no guarantee at all. Rows drawn with replacement (BaggingClassifier without bootstrap=False) make several "
+        "records of one, which is not in the sum. To choose parameters within one budget use "
+        "sfumato.learn.PrivateSearch(estimator, grid, epsilon). For other people make a new estimator.",
         PrivacyLeakWarning,
         stacklevel=5,
     )

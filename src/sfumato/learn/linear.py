@@ -38,7 +38,7 @@ from sfumato.learn.ridge_choice import chosen_ridge
 from sfumato.learn.rows import UnitRows
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_sums import ProductSums, RowShape, TargetSums
-from sfumato.learn.table import ABSENT_TARGET, NO_TARGET, checked_matrix, without_values
+from sfumato.learn.table import ABSENT_TARGET, NO_TARGET, checked_matrix, plain_cells, without_values
 from sfumato.learn.target_moments import (
     FIRST_SHARE,
     NoisyTarget,
@@ -48,6 +48,7 @@ from sfumato.learn.target_moments import (
     share_of_mean,
     together,
 )
+from sfumato.learn.traces import warn_of_centring
 from sfumato.learn.training_budget import TrainingBudget
 from sfumato.mechanisms import Gaussian, NormGamma
 from sfumato.mechanisms.noisy_sums import pack, ridge_solution, unpack
@@ -128,6 +129,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         there = is_device_array(X)
         matrix = device_matrix(self, X) if there else checked_matrix(self, X, reset=True)
         targets = checked_targets(to_host(y) if is_device_array(y) else y, int(matrix.shape[0]))
+        warn_of_centring(targets)
         self.fit_by_sums(ArrayPasses(matrix, to_device(targets, matrix)))
 
     def fit_by_sums(self, passes: Passes) -> PrivateLinearRegression:
@@ -313,7 +315,7 @@ def checked_targets(y: Any, rows: int) -> np.ndarray:
         raise DataError("fit requires y to be passed, but the target y is None. Nothing was spent.")
 
     def read() -> np.ndarray:
-        return column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True).astype(np.float64)
+        return column_or_1d(plain_cells(y), warn=True).astype(np.float64)
 
     column = without_values("y", read, NO_TARGET)
     if column.shape[0] != rows:

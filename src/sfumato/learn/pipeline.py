@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -17,13 +17,26 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.pipeline import make_pipeline as named_steps
+from sklearn.utils.metaestimators import available_if
 
-from sfumato.errors import DataError, SfumatoError, UnprovedError
+from sfumato.core.tables import at_rest
+from sfumato.errors import DataError, InputError, PrivacyParameterError, SfumatoError, UnprovedError
 from sfumato.learn.fitting import SCORES, LedgerLike, fitting
+from sfumato.learn.row_parts import row_count, rows_at
 from sfumato.learn.shown import SettingsShown
-from sfumato.learn.steps import private_core, refuse_uncovered, trusted
+from sfumato.learn.steps import private_core, refuse_uncovered, trusted, uncovered
 
 __all__ = ["PrivatePipeline", "make_pipeline"]
+
+
+def _last_step_can(method: str) -> Callable[[Any], bool]:
+    """Whether a pipeline's last step has this method: then the pipeline has what begins with fitting it."""
+
+    def has(pipeline: Any) -> bool:
+        last = pipeline.steps[-1][1]
+        return last is None or last == "passthrough" or hasattr(last, method)
+
+    return has
 
 
 class PrivatePipeline(SettingsShown, Pipeline):
@@ -42,15 +55,37 @@ class PrivatePipeline(SettingsShown, Pipeline):
     def fit(
         self, X: Any, y: Any = None, *, ledger: LedgerLike | None = None, dataset: str | None = None, **params: Any
     ) -> Self:
-        """Fit the last step on what the public steps make of the rows; `ledger` and `dataset` as in its own fit."""
+        """Fit the last step on what the public steps make of the rows; `ledger` and `dataset` as in its own fit.
+
+        They may have the last step's name before them, as scikit-learn writes parameters of a step's fit.
+        """
         refuse_uncovered(self)
-        core, prefix = private_core(self)
-        with fitting(core, ledger, dataset, X):
+        core, prefix, X = *private_core(self), at_rest(X)
+        last = {name.removeprefix(prefix): value for name, value in params.items()}
+        charged = {"ledger": ledger, "dataset": dataset}
+        for name in charged.keys() & last.keys():
+            if charged[name] is not None:
+                raise InputError(f"{name} is given twice, also as {prefix}{name}. Nothing was drawn or spent.")
+            charged[name] = last.pop(name)
+        with fitting(core, **charged, rows=X):
             front = front_of(self)
             check_row_by_row(front, X)
-            last = {name.removeprefix(prefix): value for name, value in params.items()}
             core.fit(transformed(front, X), y, **last)
         return self
+
+    @available_if(_last_step_can("fit_predict"))
+    def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Fit, and ask about the same rows: which of them are typical. The answers show private rows."""
+        return self.fit(X, y, **params).predict(X)
+
+    @available_if(_last_step_can("transform"))
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """What public steps make of the rows; steps that learn are refused here too."""
+        if found := uncovered(self):
+            raise PrivacyParameterError(
+                "; ".join(found) + ". No guarantee would cover it. Nothing was drawn and nothing was spent."
+            )
+        return super().fit_transform(X, y, **params)
 
     @property
     def guarantee_(self) -> Any:
@@ -116,7 +151,7 @@ def transformed(front: list[tuple[str, Any]], rows: Any) -> Any:
                 f"The step {name!r} cannot read the rows ({failed}). Its own words may quote a cell: call its "
                 "fit_transform alone to see them. Nothing was drawn and nothing was spent."
             )
-        if _length(made) != _length(rows):
+        if row_count(made) != row_count(rows):
             raise DataError(
                 f"The step {name!r} returns more or fewer rows than it was given: whose row is whose is then unknown. "
                 "Nothing was drawn and nothing was spent."
@@ -129,8 +164,8 @@ def shape_after(front: list[tuple[str, Any]], rows: Any) -> Any:
     """Zeros in the shape that public steps give the rows: one row tells how wide it is."""
     if not front:
         return rows
-    width = transformed([(name, _copy(step)) for name, step in front], _take(rows, [0])).shape[1]
-    return np.broadcast_to(0.0, (_length(rows), width))
+    width = transformed([(name, _copy(step)) for name, step in front], rows_at(rows, [0])).shape[1]
+    return np.broadcast_to(0.0, (row_count(rows), width))
 
 
 def check_row_by_row(front: list[tuple[str, Any]], rows: Any) -> None:
@@ -138,10 +173,12 @@ def check_row_by_row(front: list[tuple[str, Any]], rows: Any) -> None:
 
     Two rows are looked at, in copies of the steps: it finds a mean that is subtracted, not a function that hides.
     """
-    if not front or _length(rows) < 2:
+    if not front or row_count(rows) < 2:
         return
-    together = _dense(transformed([(name, _copy(step)) for name, step in front], _take(rows, [0, _length(rows) - 1])))
-    alone = _dense(transformed([(name, _copy(step)) for name, step in front], _take(rows, [0])))
+    together = _dense(
+        transformed([(name, _copy(step)) for name, step in front], rows_at(rows, [0, row_count(rows) - 1]))
+    )
+    alone = _dense(transformed([(name, _copy(step)) for name, step in front], rows_at(rows, [0])))
     if together.shape[1:] != alone.shape[1:] or not _same(together[0], alone[0]):
         raise DataError(
             "The steps before the private estimator make something else of a row when other rows come with it, so they "
@@ -166,19 +203,3 @@ def _copy(step: Any) -> Any:
 
 def _dense(rows: Any) -> np.ndarray:
     return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
-
-
-def _length(rows: Any) -> int:
-    if isinstance(rows, Mapping):
-        return len(next(iter(rows.values()), ()))
-    return rows.shape[0] if hasattr(rows, "shape") else len(rows)
-
-
-def _take(rows: Any, places: list[int]) -> Any:
-    if isinstance(rows, Mapping):
-        return {name: [column[place] for place in places] for name, column in rows.items()}
-    if hasattr(rows, "iloc"):
-        return rows.iloc[places]
-    if hasattr(rows, "take") and hasattr(rows, "schema"):  # Arrow
-        return rows.take(places)
-    return rows[places] if hasattr(rows, "shape") else [rows[place] for place in places]

@@ -16,7 +16,7 @@ from sfumato.core.guarantee import NoGuarantee
 from sfumato.errors import UnprovedError
 from sfumato.learn.asked import as_fitted
 
-__all__ = ["published_names", "refuse_unpublishable", "withheld_names"]
+__all__ = ["fitted_names", "published_names", "refuse_unpublishable", "withheld_names"]
 
 #: The shape of what was seen, which scikit-learn asks for: the list of labels and the names of columns are public.
 _SEEN = frozenset({"classes_", "feature_names_in_", "n_features_in_"})
@@ -73,8 +73,17 @@ _PUBLISHED: dict[str, frozenset[str]] = {
 
 #: Counted on private rows without noise: for whoever holds the rows.
 _WITHHELD = frozenset({"n_iter_"})
+#: What a fit leaves beside that, of every kind.
+_OF_A_FIT = frozenset({"_chosen_among_many", "_kept", "_publishable", "_seeds"})
 #: What belongs to this object and to no file.
 _OWN = frozenset({"_asked", "_lineage", "_place", "_solitary", "_charge", "_metadata_request"})
+
+
+def fitted_names(estimator: Any) -> list[str]:
+    """What earlier fits left on an estimator: the next one begins without, since its certificate speaks of it alone."""
+    known = _PUBLISHED.get(type(estimator).__name__, frozenset()) | _OF_A_FIT
+    found = {name for name in vars(estimator) if name in known or (name.endswith("_") and not name.startswith("_"))}
+    return sorted(found - set(estimator.get_params(deep=False)))
 
 
 def withheld_names(estimator: Any) -> frozenset[str]:

@@ -33,10 +33,11 @@ from sfumato.learn.asked import as_fitted, keep_parameters
 from sfumato.learn.fitting import PrivateEstimator, pay, sentence
 from sfumato.learn.lineage import on_its_own
 from sfumato.learn.pipeline import PrivatePipeline, front_of, shape_after, transformed
+from sfumato.learn.row_parts import row_count, rows_at
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.steps import private_core, private_parts, refuse_uncovered
 from sfumato.learn.stopping import RunCost, geometric, poisson, poisson_epsilon
-from sfumato.learn.table import checked_labels, declared_classes
+from sfumato.learn.table import checked_labels, declared_classes, plain_cells
 from sfumato.mechanisms import Gaussian, Laplace, PermuteAndFlip
 from sfumato.mechanisms.bits import Bits
 
@@ -96,9 +97,9 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
     def _fit(self, X: Any, y: Any) -> None:
         epsilon, delta = positive(self.epsilon, "epsilon"), probability(self.delta)
         candidates = self._candidates()
-        labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+        labels = np.asarray(plain_cells(y))
         declared = declared_classes(getattr(self._core, "classes", None))
-        _, self.classes_ = checked_labels(labels, _length(X), declared)
+        _, self.classes_ = checked_labels(labels, row_count(X), declared)
         seeds = seed_from(self.random_state)
         if self.scheme == "split":
             self._split(X, labels, candidates, epsilon, delta, seeds)
@@ -168,12 +169,12 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         scoring = parts.pop()
         if min(len(part) for part in parts) < 2 or not len(scoring):
             raise InputError("There are fewer rows than twice the candidates. Nothing was spent.")
-        held_out, choose = _take(X, scoring), PermuteAndFlip.for_guarantee(PureDP(epsilon), 1.0, self._adjacency)
+        held_out, choose = rows_at(X, scoring), PermuteAndFlip.for_guarantee(PureDP(epsilon), 1.0, self._adjacency)
         for candidate, part in zip(candidates, parts, strict=True):
-            _rehearse(self._model(candidate, epsilon, delta, Seeds(None)), _take(X, part), held_out, self.classes_)
+            _rehearse(self._model(candidate, epsilon, delta, Seeds(None)), rows_at(X, part), held_out, self.classes_)
         pay(self, self._budget, self._budget())
         models = [
-            self._model(candidate, epsilon, delta, seeds).fit(_take(X, part), labels[part])
+            self._model(candidate, epsilon, delta, seeds).fit(rows_at(X, part), labels[part])
             for candidate, part in zip(candidates, parts, strict=True)
         ]
         right = [float(np.sum(model.predict(held_out) == labels[scoring])) for model in models]
@@ -394,13 +395,3 @@ def _check_drawn(model: Any, priced: tuple[Event | Repeated, ...]) -> None:
             "A run drew other noise than its price was computed from, so the search has no proof. No model is "
             "published."
         )
-
-
-def _length(X: Any) -> int:
-    return X.shape[0] if hasattr(X, "shape") else len(X)
-
-
-def _take(X: Any, part: np.ndarray) -> Any:
-    if hasattr(X, "iloc"):
-        return X.iloc[part]
-    return X[part]

@@ -16,11 +16,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
-from sfumato.core.checks import positive
+from sfumato.core.checks import moderate
 from sfumato.core.guarantee import PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.learn.base import PrivateLinearClassifier, positive_codes
+from sfumato.learn.bounds import public_norm
 from sfumato.learn.calibration import Method, TrainingPlan
 from sfumato.learn.convex_loss import ConvexLoss
 from sfumato.learn.features import Kernel, check_kernel, even_components, kernel_scale, random_features
@@ -158,12 +159,12 @@ class PrivateSVC(PrivateLinearClassifier):
 
     def _reach(self) -> float:
         """The length of a corner of the box that rows lie in."""
-        return float(self.norm) if self.norm is not None else math.sqrt(self.n_features_in_)
+        return public_norm(self.norm) if self.norm is not None else math.sqrt(self.n_features_in_)
 
     def _bandwidth(self, records: int) -> float:
         """As given; or by the kernel classifiers' public rule, for a box of width 2 whose corners have the norm."""
         if self.gamma != "auto":
-            return positive(self.gamma, "gamma")
+            return moderate(self.gamma, "gamma")
         columns = self.n_features_in_
         rule = plan_kernel(records, columns, len(self.classes_), float(self.epsilon), float(self.delta))
         return kernel_scale(self.kernel, rule.gamma * columns / self._reach() ** 2, self._reach())

@@ -7,10 +7,11 @@ Not here: public bounds (learn/bounds.py), one-hot encoding (learn/encoder.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_n_features, column_or_1d, validate_data
@@ -27,6 +28,7 @@ __all__ = [
     "declared_classes",
     "label_above_zero",
     "label_places",
+    "plain_cells",
     "refuse_extras",
     "unknown_labels",
     "without_values",
@@ -39,8 +41,6 @@ def checked_matrix(estimator: Any, table: Any, *, reset: bool) -> Any:
     if schema is not None:
         matrix = SchemaEncoder(schema).fit(None).transform(table)
         _check_n_features(estimator, matrix, reset=reset)
-    elif type(table).__module__.startswith("polars"):
-        matrix = _validated(estimator, table.to_numpy(), reset)
     else:
         matrix = _validated(estimator, table, reset)
     return matrix
@@ -61,7 +61,8 @@ def _validated(estimator: Any, table: Any, reset: bool) -> Any:
     _refuse_double_names(table)
 
     def read() -> Any:
-        return validate_data(estimator, table, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
+        with np.errstate(over="ignore", invalid="ignore"):  # a sum that looks for NaN: no warning tells of large cells
+            return validate_data(estimator, table, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
 
     matrix = canonical(without_values("X", read))
     if sparse.issparse(matrix) and matrix.nnz and not np.isfinite(matrix.data).all():
@@ -137,13 +138,25 @@ def _words(what: str, text: str, unreadable: str) -> str:
             "for an absent cell, or replace such cells by a public value first. Leaving out rows because a cell is "
             "absent is a decision about people: make it by a rule that looks at one row alone."
         )
-    if text.startswith("Unknown label type: unknown"):  # neither words nor numbers: an absent label among them
-        return f"{what} {unreadable}"
+    if text.startswith("Unknown label type: unknown"):  # scikit-learn guesses at a regression
+        return f"Unknown label type: {what} {unreadable} Python objects need a type, as by astype(str), or classes=[…]."
     if text.startswith(_ABOUT_SHAPES):
         return text
     if "argument must be" in text:
         return f"{what} holds an object that is no number: the argument must be a string or a number in every cell."
     return f"{what} {unreadable}"
+
+
+def plain_cells(column: Any) -> Any:
+    """Labels or targets of pandas, polars or Arrow as numpy knows them; everything else as it is.
+
+    >>> import pyarrow as pa
+    >>> plain_cells(pa.array(["yes", "no"])).tolist()
+    ['yes', 'no']
+    """
+    if isinstance(column, pa.Array):  # which hands words over only when it may copy them
+        return column.to_numpy(zero_copy_only=False)
+    return column.to_numpy() if hasattr(column, "to_numpy") else column
 
 
 def declared_classes(classes: Any) -> np.ndarray | None:
@@ -187,7 +200,7 @@ def checked_labels(labels: Any, rows: int, declared: np.ndarray | None) -> tuple
         raise DataError("fit requires y to be passed, but the target y is None. Nothing was spent.")
 
     def read() -> np.ndarray:
-        column = column_or_1d(labels.to_numpy() if hasattr(labels, "to_numpy") else labels, warn=True)
+        column = column_or_1d(plain_cells(labels), warn=True)
         if declared is None:  # with declared classes nothing may depend on which labels occur, not even a warning
             check_classification_targets(column)
         return column
@@ -227,7 +240,8 @@ def _different(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def label_places(declared: np.ndarray, found: Iterable[Any]) -> np.ndarray:
     """Where each label stands in the declared list, or the list's length for a stranger."""
     places = {label: place for place, label in enumerate(declared.tolist())}
-    return np.array([places.get(label, declared.size) for label in found], dtype=np.intp)
+    known = (places.get(label, declared.size) if isinstance(label, Hashable) else declared.size for label in found)
+    return np.fromiter(known, dtype=np.intp)
 
 
 def unknown_labels(declared: int) -> DataError:

@@ -20,7 +20,7 @@ from scipy import sparse
 
 from sfumato.learn.lineage import PrivacyLeakWarning
 
-__all__ = ["scaled_by_itself", "warn_of_scaling"]
+__all__ = ["scaled_by_itself", "warn_of_centring", "warn_of_scaling"]
 
 #: Fewer rows, or fewer different values in the first rows of a column, prove nothing: balanced designs are centred too.
 _LEAST_ROWS, _LEAST_VALUES = 20, 8
@@ -40,6 +40,19 @@ def warn_of_scaling(matrix: Any) -> None:
             "curator alone; nothing is spent yet.",
             PrivacyLeakWarning,
             stacklevel=8,
+        )
+
+
+def warn_of_centring(target: np.ndarray) -> None:
+    """A PrivacyLeakWarning if a target looks as if a scaler had been fitted on these very numbers."""
+    if scaled_by_itself(target[:, None]):
+        warnings.warn(
+            "y is centred on its own mean, as after a fitted StandardScaler (TransformedTargetRegressor fits one). It "
+            "publishes the mean and the spread of private targets unpaid, and the guarantee does not cover it. State "
+            "target=(low, high) in the unit of y, and hand it over as it is: a private mean comes first anyway. This "
+            "is a guess from the values, for the curator alone; nothing is spent yet.",
+            PrivacyLeakWarning,
+            stacklevel=6,
         )
 
 
