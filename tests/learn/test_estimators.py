@@ -196,7 +196,7 @@ BAD = [
     (
         lambda X, y: PrivateLogisticRegression(1.0, classes=[0, 1]).fit(X, y + (X[:, 0] > 0.4)),
         DataError,
-        "more classes",
+        "not among the 2 declared",
     ),
     (lambda X, y: PrivateLogisticRegression(1.0).fit(np.where(X > 0.4, np.nan, X), y), DataError, "NaN"),
     (lambda X, y: PrivateLogisticRegression(1.0, norm=0.0).fit(X, y), PrivacyParameterError, "norm"),
