@@ -74,7 +74,7 @@ _PUBLISHED: dict[str, frozenset[str]] = {
 #: Counted on private rows without noise: for whoever holds the rows.
 _WITHHELD = frozenset({"n_iter_"})
 #: What belongs to this object and to no file.
-_OWN = frozenset({"_asked", "_lineage", "_place", "_solitary", "_charge", "_metadata_request"})
+_OWN = frozenset({"_asked", "_even", "_lineage", "_place", "_solitary", "_charge", "_metadata_request"})
 
 
 def withheld_names(estimator: Any) -> frozenset[str]:
