@@ -94,3 +94,9 @@ def test_noise_leaves_as_much_in_every_coefficient_whatever_the_table(delta):
             plan = PrivateAdditiveClassifier(epsilon, delta, schema).plan_for(pd.DataFrame(index=range(rows)), [0, 1])
             deviation = plan.noise_length / plan.budget.width**0.5
             assert 0.9 < deviation < 1.2
+            features = np.broadcast_to(0.0, (rows, plan.budget.width - 1))
+            usual = PrivateLogisticRegression(epsilon, delta).plan_for(features, [0, 1, 2])
+            three = PrivateAdditiveClassifier(epsilon, delta, schema).plan_for(
+                pd.DataFrame(index=range(rows)), [0, 1, 2]
+            )
+            assert three.regularization == usual.regularization  # of three classes, the rule for rows of any make
