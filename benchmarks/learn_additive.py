@@ -4,7 +4,8 @@ Run: python benchmarks/learn_additive.py [adult|lending …] [--folds 3] [--draw
 environment of its own (python -m venv env && env/bin/pip install interpret-core), named by --peer or SFUMATO_INTERPRET;
 it is told the same public ranges and categories. Its promise is for adding or removing a record, ours for replacing
 one, which costs twice the noise. Public bounds are written by hand; no number is tuned
-on these tables, but a first try on lending led to the simulations the kernel was fixed on: lending is no clean test.
+on these tables, but a first try on lending led to the simulations the kernel was fixed on, and what it showed led to
+look again at features and strength, on other tables: lending is no clean test.
 """
 
 from __future__ import annotations

@@ -81,8 +81,24 @@ def test_a_longer_row_is_found(monkeypatch):
     table = random_table(schema, 20, rng)
     assert longest(Terms(schema, 16), table) < 1 + 1e-12
     whole = additive_terms._waves
-    monkeypatch.setattr(additive_terms, "_waves", lambda bins: whole(bins) * 1.2)
+    monkeypatch.setattr(additive_terms, "_waves", lambda *given: whole(*given) * 1.2)
     assert longest(Terms(schema, 16), table) > 1.1
+
+
+def test_categories_are_corners_of_a_regular_simplex():
+    """As far from one another as so many unit vectors can be, and their mean is 0; a single one is a constant."""
+    for count in [*range(1, 40), 200]:
+        corners = additive_terms._corners(count)
+        np.testing.assert_allclose(np.linalg.norm(corners, axis=1), 1.0, rtol=1e-12)
+        if count > 1:
+            expected = np.full((count, count), -1 / (count - 1)) + np.eye(count) * count / (count - 1)
+            np.testing.assert_allclose(corners @ corners.T, expected, atol=1e-12)
+
+
+def test_bins_cost_no_features():
+    rng = random.Random(5)
+    schema, _ = random_schema(rng)
+    assert len({Terms(schema, bins).width for bins in (1, 8, 64, 1000)}) == 1
 
 
 @pytest.mark.parametrize("classes", [2, 3, None], ids=["two classes", "three classes", "regression"])

@@ -60,7 +60,7 @@ def test_edges_may_be_written_down():
     shape = model.fit(table, score > 0).shapes_["age"]
     assert shape.edges.tolist() == [20, 30, 65, 100]
     assert shape.names() == ["20 to 30", "30 to 65", "65 to 100"]
-    assert model.shapes_["income"].edges[1] == pytest.approx(1000 / 32**2)  # finer towards 0
+    assert model.shapes_["income"].edges[1] == pytest.approx(1000 / 64**2)  # finer towards 0
     for wrong in ({"age": [10]}, {"age": [60, 40]}, {"job": [1]}, {"other": [1]}, [30, 65]):
         with pytest.raises(SchemaError):
             PrivateAdditiveClassifier(2.0, 1e-6, SCHEMA, edges=wrong).fit(table, score > 0)
@@ -83,3 +83,20 @@ def test_the_functions_are_drawn(tmp_path):
     assert (tmp_path / "shapes.png").stat().st_size > 5000
     with pytest.raises(InputError, match="columns of the schema"):
         two.plot_shapes(["weight"])
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+def test_noise_leaves_as_much_in_every_coefficient_whatever_the_table(delta):
+    """The public strength: where the data says nothing, noise of deviation 1 in each coefficient."""
+    for rows, epsilon in ((5_000, 0.5), (50_000, 1.0)):
+        wide = Schema({f"x{place}": Interval(0, 1) for place in range(9)})
+        for schema in (SCHEMA, wide):
+            plan = PrivateAdditiveClassifier(epsilon, delta, schema).plan_for(pd.DataFrame(index=range(rows)), [0, 1])
+            deviation = plan.noise_length / plan.budget.width**0.5
+            assert 0.9 < deviation < 1.2
+            features = np.broadcast_to(0.0, (rows, plan.budget.width - 1))
+            usual = PrivateLogisticRegression(epsilon, delta).plan_for(features, [0, 1, 2])
+            three = PrivateAdditiveClassifier(epsilon, delta, schema).plan_for(
+                pd.DataFrame(index=range(rows)), [0, 1, 2]
+            )
+            assert three.regularization == usual.regularization  # of three classes, the rule for rows of any make

@@ -109,6 +109,36 @@ def test_noise_alone_hardly_ever_gets_coefficients():
     assert chosen_ridge(400 * np.eye(8), np.full(8, 100.0), 5.0)[0].all()
 
 
+def _sums(rows, target, sigma, generator):
+    """Σxxᵀ and Σxy with noise of this deviation on entries and, off the diagonal, √½ of it."""
+    noise = generator.normal(size=(rows.shape[1],) * 2) * sigma
+    upper = np.triu(noise, 1) / math.sqrt(2)
+    moved = sigma * generator.normal(size=rows.shape[1])
+    return rows.T @ rows + upper + upper.T + np.diag(np.diag(noise)), rows.T @ target + moved
+
+
+def test_chance_in_the_records_is_no_signal():
+    """A target that has nothing to do with the features: little noise, and still hardly any coefficients.
+
+    Without the variance of the target more than half of such fits take some, and what they take loses more.
+    """
+    generator, taken, lost = np.random.default_rng(3), [0, 0], [0.0, 0.0]
+    for _ in range(300):
+        rows, target = generator.normal(size=(1000, 6)) / 3, 0.25 * generator.normal(size=1000)
+        gram, product = _sums(rows, target, 1.0, generator)
+        for place, facts in enumerate([(0.0625, 1000.0), (0.0, math.inf)]):
+            weights, _ = chosen_ridge(gram, product, 1.0, *facts)
+            taken[place] += bool(weights.any())
+            lost[place] += float(weights @ weights)
+    assert taken[0] <= 60
+    assert taken[1] >= 150
+    assert lost[0] < lost[1] / 4
+    rows = generator.normal(size=(1000, 6)) / 3
+    gram, product = _sums(rows, rows @ np.full(6, 0.2), 1.0, generator)
+    with_variance, without = (chosen_ridge(gram, product, 1.0, *facts)[0] for facts in ((0.03, 1000.0), ()))
+    np.testing.assert_allclose(with_variance, without, atol=0.01)  # a signal costs nothing
+
+
 def test_words_and_given_strengths():
     little = PrivateLinearRegression(0.001, 1e-6, target=(0, 6), random_state=0).fit(X, Y)
     assert "mean wants all of it" in little.explain()

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["PrivateAdditiveClassifier", "PrivateAdditiveRegressor"]
 
 Edges = Mapping[str, Sequence[float]]
+#: A regression publishes the products of all its features: of an interval six, and not fourteen.
+_FEW_WAVES = 3
 
 
 class _AdditiveModel(PrivateEstimator):
@@ -57,10 +59,7 @@ class _AdditiveModel(PrivateEstimator):
         """The linear model that is trained in the features."""
 
     def _terms(self) -> Terms:
-        return Terms(self.schema, self._bins(), self.edges)
-
-    def _bins(self) -> Any:
-        return self.bins
+        return Terms(self.schema, self.bins, self.edges)
 
     def _budget(self) -> Guarantee:
         epsilon, delta = positive(self.epsilon, "epsilon"), probability(self.delta)
@@ -194,7 +193,7 @@ class PrivateAdditiveClassifier(ClassifierMixin, _AdditiveModel):
         epsilon: float,
         delta: float = 0.0,
         schema: Schema | None = None,
-        bins: int = 32,
+        bins: int = 64,
         edges: Edges | None = None,
         regularization: float | Literal["auto"] = "auto",
         adjacency: Adjacency = REPLACE_ONE,
@@ -215,18 +214,19 @@ class PrivateAdditiveClassifier(ClassifierMixin, _AdditiveModel):
         self.public_size = public_size
 
     def _linear(self) -> PrivateLogisticRegression:
-        return PrivateLogisticRegression(
+        linear = PrivateLogisticRegression(
             self.epsilon,
             self.delta,
             regularization=self.regularization,
             norm=1.0,
             adjacency=self.adjacency,
             random_state=self.random_state,
-            fit_intercept=False,  # the bins of a column add up to a constant
             rows="clip",
             classes=self.classes,
             public_size=self.public_size,
         )
+        linear._even = True
+        return linear
 
     def plan_for(self, X: Any, classes: Any) -> Any:
         """What `fit` would do with a table of this shape. Looks at no value."""
@@ -261,8 +261,8 @@ class PrivateAdditiveClassifier(ClassifierMixin, _AdditiveModel):
 class PrivateAdditiveRegressor(RegressorMixin, _AdditiveModel):
     """A regression whose prediction is a sum of one function of each column; costs `epsilon` and `delta` once.
 
-    `target` is the public interval of y; values outside are clipped. Products of all bins are published here, so "auto"
-    is few of them: 8 for an interval, 4 without δ. The other parameters are those of PrivateAdditiveClassifier.
+    `target` is the public interval of y; values outside are clipped. Products of all features are published here, so an
+    interval has few: its function bends up to three times. The other parameters are those of PrivateAdditiveClassifier.
 
     >>> from sfumato.core import Interval
     >>> generator = np.random.default_rng(0)
@@ -280,7 +280,7 @@ class PrivateAdditiveRegressor(RegressorMixin, _AdditiveModel):
         delta: float = 0.0,
         schema: Schema | None = None,
         target: tuple[float, float] = (-1.0, 1.0),
-        bins: int | Literal["auto"] = "auto",
+        bins: int = 64,
         edges: Edges | None = None,
         regularization: float | Literal["auto"] = "auto",
         adjacency: Adjacency = REPLACE_ONE,
@@ -296,10 +296,8 @@ class PrivateAdditiveRegressor(RegressorMixin, _AdditiveModel):
         self.adjacency = adjacency
         self.random_state = random_state
 
-    def _bins(self) -> Any:
-        if not (isinstance(self.bins, str) and self.bins == "auto"):
-            return self.bins
-        return 8 if self.delta else 4
+    def _terms(self) -> Terms:
+        return Terms(self.schema, self.bins, self.edges, _FEW_WAVES)
 
     def _linear(self) -> PrivateLinearRegression:
         return PrivateLinearRegression(
@@ -310,7 +308,6 @@ class PrivateAdditiveRegressor(RegressorMixin, _AdditiveModel):
             norm=1.0,
             adjacency=self.adjacency,
             random_state=self.random_state,
-            fit_intercept=False,  # the bins of a column add up to a constant
         )
 
     def _score_names(self) -> list[str]:

@@ -83,6 +83,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
     public_size: int | None
     spend_on_bounds: float | None
     random_state: Any
+    _even = False  # whether useful coefficients are alike, so that "auto" is `even_strength`
 
     @abstractmethod
     def _loss(self) -> Loss:
@@ -239,7 +240,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         loss = self._joint_loss(classes, full=budget.noise.counts_entries) if joint else self._loss_under(budget)
         terms = PenaltyTerms.of(self.penalty, self._columns(columns), width, loss.outputs)
         budget = replace(budget, penalty=terms.rounding)
-        return plan_training(budget, loss, self.method, self.regularization)  # type: ignore[arg-type]
+        return plan_training(budget, loss, self.method, self.regularization, even=self._even)  # type: ignore[arg-type]
 
     def _nonzeros(self) -> int | None:
         """How many entries of a row can differ from zero: one for each column of the schema, and the constant."""

@@ -39,7 +39,7 @@ from sfumato.learn.training_budget import TrainingBudget
 from sfumato.learn.training_noise import TAIL_SHARE
 from sfumato.mechanisms import Gaussian, Laplace, NormGamma
 
-__all__ = ["Method", "TrainingPlan", "automatic_strength", "logistic_margin", "plan_training"]
+__all__ = ["Method", "TrainingPlan", "automatic_strength", "even_strength", "logistic_margin", "plan_training"]
 
 Method = Literal["objective", "output"]
 
@@ -103,9 +103,14 @@ class TrainingPlan:
 
 
 def plan_training(
-    budget: TrainingBudget, loss: Loss | JointLoss, method: Method, regularization: float | Literal["auto"] = "auto"
+    budget: TrainingBudget,
+    loss: Loss | JointLoss,
+    method: Method,
+    regularization: float | Literal["auto"] = "auto",
+    *,
+    even: bool = False,
 ) -> TrainingPlan:
-    """The plan for `budget.models` jointly accounted linear models.
+    """The plan for `budget.models` jointly accounted linear models; `even`: "auto" is `even_strength` for two classes.
 
     >>> from sfumato.core import REPLACE_ONE
     >>> from sfumato.learn.losses import LogisticLoss
@@ -117,7 +122,8 @@ def plan_training(
     if method not in ("objective", "output"):
         raise PrivacyParameterError(f"method must be 'objective' or 'output', not {method!r}. Nothing was spent.")
     if regularization == "auto":
-        strength = automatic_strength(budget, loss, method)
+        alike = even and not isinstance(loss, JointLoss)
+        strength = even_strength(budget, loss) if alike else automatic_strength(budget, loss, method)
     elif isinstance(regularization, int | float) and 0 < regularization <= sys.float_info.max:
         strength = float(regularization)
     else:
@@ -157,8 +163,30 @@ def automatic_strength(budget: TrainingBudget, loss: Loss | JointLoss, method: M
     else:
         squares = share**2 / (budget.width * (_TYPICAL_FOR_OUTPUT * smaller) ** 2)
         strength = (2 * loss.largest_curvature * squares) ** (1 / 3)
-    shift = _AUTOMATIC_SHIFT / tightness * budget.epsilon
-    return max(strength, _strength_for_shift(budget, loss, shift), 0.1 / budget.size)
+    return max(strength, _floor(budget, loss, tightness))
+
+
+def even_strength(budget: TrainingBudget, loss: Loss | JointLoss) -> float:
+    """Λ for two classes and features whose useful coefficients are alike, as those of additive models are.
+
+    Where the data says nothing, noise of deviation s in every entry of the gradient leaves s/(N·Λ) in every
+    coefficient. With Λ = s/N that is 1, about what useful ones are, whatever the budget, the size and the number of
+    features; the rule for rows of any make asks for several times less. Fixed on loans, the shuttle and simulated
+    tables of 4,000 to 60,000 rows. The floors are those of `automatic_strength`. Three and more classes keep that rule:
+    a constant for each of them was held too tightly.
+
+    >>> from sfumato.core import REPLACE_ONE
+    >>> budget = TrainingBudget(1.0, 1e-6, REPLACE_ONE, 10_000, 100)
+    >>> round(even_strength(budget, LogisticLoss()) / automatic_strength(budget, LogisticLoss()))
+    5
+    """
+    length = _unit_noise(budget, loss)
+    strength = length / (budget.size * math.sqrt(budget.coefficients))
+    return max(strength, _floor(budget, loss, _tightness(length / budget.size)))
+
+
+def _floor(budget: TrainingBudget, loss: Loss | JointLoss, tightness: float) -> float:
+    return max(_strength_for_shift(budget, loss, _AUTOMATIC_SHIFT / tightness * budget.epsilon), 0.1 / budget.size)
 
 
 def _tightness(share: float) -> float:

@@ -163,7 +163,10 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
             drawn = seeds.released(self.noise_, np.concatenate([pack(exact[0]), exact[1]]))
             gram, product = unpack(drawn[: -rows.width], rows.width), drawn[-rows.width :]
             if strength is None:
-                weights, self.regularization_ = chosen_ridge(gram, product, seeds.deviation(self.noise_))
+                spread = seen.variance / reach**2  # of the residuals, in their unit
+                weights, self.regularization_ = chosen_ridge(
+                    gram, product, seeds.deviation(self.noise_), spread, seen.records
+                )
             else:
                 weights, self.regularization_ = ridge_solution(gram, product, strength), strength
         self._keep(rows, bounds, seen, reach, weights, events)

@@ -76,7 +76,7 @@ _WITHHELD = frozenset({"n_iter_"})
 #: What a fit leaves beside that, of every kind.
 _OF_A_FIT = frozenset({"_chosen_among_many", "_kept", "_publishable", "_seeds"})
 #: What belongs to this object and to no file.
-_OWN = frozenset({"_asked", "_lineage", "_place", "_solitary", "_charge", "_metadata_request"})
+_OWN = frozenset({"_asked", "_even", "_lineage", "_place", "_solitary", "_charge", "_metadata_request"})
 
 
 def fitted_names(estimator: Any) -> list[str]:
