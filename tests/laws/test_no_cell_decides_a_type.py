@@ -25,7 +25,7 @@ from pyarrow import parquet
 from laws.test_synthetic import History
 from sfumato import Categories, Dates, Interval, Schema, Times
 from sfumato.release import SyntheticRelease
-from sfumato.release.synthetic import release
+from sfumato.release.synthetic import given
 from sfumato.run.files import TableFile
 from sfumato.run.partition import PartitionedTable
 from sfumato.run.synthesize import _Folder
@@ -154,5 +154,5 @@ def test_no_cell_decides_a_type(start, tmp_path):
 
 
 def test_the_law_finds_a_type_that_is_believed(tmp_path, monkeypatch):
-    monkeypatch.setattr(release, "_is_stated", lambda given, name: True)
+    monkeypatch.setattr(given, "_is_stated", lambda given, name: True)
     assert False in [holds(seed, tmp_path) for seed in range(60)]

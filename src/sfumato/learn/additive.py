@@ -225,8 +225,7 @@ class PrivateAdditiveClassifier(ClassifierMixin, _AdditiveModel):
             classes=self.classes,
             public_size=self.public_size,
         )
-        linear._even = True
-        return linear
+        return linear.held_evenly()
 
     def plan_for(self, X: Any, classes: Any) -> Any:
         """What `fit` would do with a table of this shape. Looks at no value."""

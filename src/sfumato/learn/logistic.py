@@ -9,7 +9,7 @@ Proof: docs/proofs/objective_perturbation.md, docs/proofs/output_perturbation.md
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -81,6 +81,11 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         self.public_size = public_size
         self.spend_on_bounds = spend_on_bounds
         self.penalty = penalty
+
+    def held_evenly(self) -> Self:
+        """This, for rows of which useful coefficients are alike: the automatic strength is then `even_strength`."""
+        self._even = True
+        return self
 
     def _loss(self) -> Loss:
         return LogisticLoss()

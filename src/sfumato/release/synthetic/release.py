@@ -24,21 +24,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
-from sfumato.core.cell import name_of
 from sfumato.core.certificate import Certificate
-from sfumato.core.domain import Interval
 from sfumato.core.events.event import Event
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP
 from sfumato.core.kept_rows import kept_rows
 from sfumato.core.schema import Schema
-from sfumato.core.tables import as_arrow, like, nearest, plain_type, typed_by_pandas, untyped_cells
+from sfumato.core.tables import as_arrow, like, nearest
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
 from sfumato.mechanisms.elsewhere import Elsewhere
 from sfumato.release.synthetic.bought import FEWEST_BINS, MORE_BINS, fine_levels, leaves_few, with_bought_edges
 from sfumato.release.synthetic.counts import MOST_CELLS, PairCounts, pairs_within
+from sfumato.release.synthetic.given import people_of, stated_kinds, without_people
 from sfumato.release.synthetic.junction_tree import Fitted, Scope
-from sfumato.release.synthetic.levels import Levels, kind_by_domain, levels_of, needs_edges
+from sfumato.release.synthetic.levels import Levels, levels_of, needs_edges
 from sfumato.release.synthetic.measure import Measurer
 from sfumato.release.synthetic.plans import Forecast, RowPlan, best_plan, forecasts
 from sfumato.release.synthetic.possible import kept_possible
@@ -144,13 +143,13 @@ class SyntheticRelease:
         """Invented rows from `table`, in the same kind of container."""
         self.check()
         arrow = self.kept(table)
-        kinds = _kinds(table, arrow, self.schema)
+        kinds = stated_kinds(table, arrow, self.schema)
 
         def gather(counting: Counting) -> PairCounts:
             return counting(arrow)
 
         made, facts = self.publish(self.look(gather, kinds), gather)
-        return SyntheticTable(like(_without(table, self.people), made), **facts)
+        return SyntheticTable(like(without_people(table, self.people), made), **facts)
 
     def facts(self) -> dict[str, Any]:
         """Everything that decides what is made, as plain values."""
@@ -325,10 +324,10 @@ class SyntheticRelease:
 
     def kept(self, table: Any) -> pa.Table:
         """The declared columns; of several rows of one person those that count."""
-        arrow = as_arrow(_without(table, self.people), self.schema)
+        arrow = as_arrow(without_people(table, self.people), self.schema)
         if self.people is None:
             return arrow
-        whose = _people(table, self.people)
+        whose = people_of(table, self.people)
         levels = levels_of(self.schema, self.edges, self.absent)
         contents = np.stack([column.place(arrow[column.name]) for column in levels], axis=1)
         kept, _ = kept_rows(whose, contents, self.rows_per_person)
@@ -416,77 +415,8 @@ def _most_bins(name: str, levels: Sequence[Levels], still_open: Sequence[str]) -
     return most
 
 
-def _kinds(table: Any, arrow: pa.Table, schema: Schema) -> dict[str, pa.DataType]:
-    """The type of every column as its maker says; where its cells could have told it, as its domain does.
-
-    A column whose cells are whole numbers, but for one, must not be told from one without it: numpy and pandas choose
-    a type by the cells they meet, so theirs says nothing, in a table of Arrow's or a file of theirs neither (pandas'
-    own Int64, Arrow and polars do).
-    """
-    written = getattr(table, "schema", None)
-    told = typed_by_pandas(written) if isinstance(written, pa.Schema) else frozenset()
-    found = {}
-    for name, domain in schema.columns.items():
-        if name in told:
-            found[name] = kind_by_domain(domain)
-        elif isinstance(domain, Interval) and domain.calendar:
-            found[name] = _calendar_kind(table, name) or kind_by_domain(domain)
-        else:
-            given = table[name] if isinstance(table, Mapping) or hasattr(table, "iloc") else table
-            found[name] = arrow.schema.field(name).type if _is_stated(given, name) else kind_by_domain(domain)
-    return found
-
-
-def _is_stated(given: Any, name: str) -> bool:
-    """Whether a column's type is somebody's word.
-
-    Of pandas' types Arrow's are and those of nullable numbers, which begin with a capital. Its categories are not: they
-    are of the type that the cells had.
-    """
-    if untyped_cells(given, name) is not None:
-        return False
-    kind = getattr(given, "dtype", None)
-    return kind is None or hasattr(kind, "pyarrow_dtype") or str(kind)[:1].isupper()
-
-
-def _calendar_kind(table: Any, name: str) -> pa.DataType | None:
-    """Of days and times: what Arrow and polars state; elsewhere a cell that is no date may decide it."""
-    with suppress(KeyError, ValueError, TypeError, IndexError):
-        column = table[name]
-        stated = getattr(getattr(column, "dtype", None), "pyarrow_dtype", None)
-        if isinstance(column, pa.ChunkedArray | pa.Array):
-            stated = column.type
-        elif stated is None and hasattr(column, "to_arrow"):
-            stated = column.to_arrow().type
-        if stated is not None:
-            return plain_type(stated)
-    return None
-
-
 def _plain(edge: Any) -> Any:
     return edge.isoformat() if hasattr(edge, "isoformat") else edge if isinstance(edge, str) else float(edge)
-
-
-def _without(table: Any, people: str | None) -> Any:
-    """The table without the column of people, in its own kind."""
-    if people is None:
-        return table
-    if isinstance(table, Mapping):
-        return {name: values for name, values in table.items() if name != people}
-    if isinstance(table, pa.Table | pa.RecordBatch):
-        return table.drop_columns([people]) if people in table.schema.names else table
-    return table.drop(columns=people) if hasattr(table, "iloc") else table.drop(people)
-
-
-def _people(table: Any, people: str) -> list[str | None]:
-    try:
-        column = table[people]
-    except (KeyError, ValueError, TypeError):
-        column = None
-    if column is None:
-        raise SchemaError(f"The table has no column {people!r} that says whose a row is. Nothing was spent.")
-    listed = column.to_pylist() if isinstance(column, pa.ChunkedArray | pa.Array) else list(column)
-    return [name_of(one) for one in listed]
 
 
 def _few_bins(open_levels: Sequence[Levels], levels: Sequence[Levels], still_open: Sequence[str]) -> tuple[str, ...]:
