@@ -5,8 +5,8 @@ Run: python benchmarks/learn_classes.py [--full]. δ = 1e-6, replace-one. Boxes 
 hand. The peer takes noisy full gradients of the softmax loss on random Fourier features (clipped sums of sensitivity
 2√2, exact Gaussian composition), is tuned over its steps, rate, bandwidth and number of features on the test rows, and
 is then run again with fresh noise at the best choice. Ours has nothing to tune: its form, features and strength follow
-from public facts by a rule that was fixed on other tables (learn/classifier_rule.py). The bar: an error of at most the
-peer's + 0.005. --full gives the peer more features and prints the other estimators.
+from public facts by rules that were fixed on other tables (learn/classifier_rule.py, learn/kernel_steps.py). The bar:
+an error of at most the peer's + 0.005. --full gives the peer more features and prints the other estimators.
 """
 
 from __future__ import annotations

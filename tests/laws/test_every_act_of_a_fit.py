@@ -29,6 +29,7 @@ from sfumato.learn import (
     KernelMeanClassifier,
     KernelMomentClassifier,
     KernelRidgeClassifier,
+    KernelStepsClassifier,
     PrivateAdditiveRegressor,
     PrivateClassifier,
     PrivateLinearRegression,
@@ -66,6 +67,9 @@ FITS: dict[str, Make] = {
     ),
     "products": lambda delta, who: KernelMomentClassifier(1.0, delta, n_components=6, classes=[0, 1], adjacency=who),
     "ridge": lambda delta, who: KernelRidgeClassifier(1.0, delta, n_components=6, classes=[0, 1], adjacency=who),
+    "steps in a kernel": lambda delta, who: KernelStepsClassifier(
+        1.0, delta, n_components=6, steps=3, classes=[0, 1], public_size=20, adjacency=who
+    ),
     "supports": lambda delta, who: EquilibriumClassifier(1.0, delta, n_components=6, classes=[0, 1], adjacency=who),
     "steps": lambda delta, who: SteppedClassifier(1.0, delta or 1e-6, BOX, who, [0, 1], 1.8, steps=3),
     "steps of a hinge": lambda delta, who: SteppedClassifier(
@@ -100,6 +104,9 @@ REPLACING: dict[str, Make] = {
     "wide": lambda delta, who: KernelMomentClassifier(1.0, delta, gamma="wide", n_components=6, classes=[0, 1]),
     "machine of features by a bought spread": lambda delta, who: PrivateSVC(
         1.0, delta, kernel="rbf", gamma="spread", n_components=6, norm=1.0, classes=[0, 1]
+    ),
+    "steps by a bought spread": lambda delta, who: KernelStepsClassifier(
+        1.0, delta, gamma="spread", n_components=6, steps=3, classes=[0, 1]
     ),
     "by rule": lambda delta, who: PrivateClassifier(1.0, delta, classes=[0, 1]),
     "votes": lambda delta, who: EquilibriumClassifier(

@@ -13,11 +13,13 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from sfumato.core import ADD_REMOVE, REPLACE_ONE, ApproxDP, Interval, PureDP, Schema
+from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.evidence.verify import verify
 from sfumato.learn import (
     KernelMeanClassifier,
     KernelMomentClassifier,
+    KernelStepsClassifier,
     PrivateClassifier,
     PrivateSVC,
     classifier,
@@ -27,12 +29,14 @@ from sfumato.learn import (
 from sfumato.learn.kernel_spread import PairSum
 from sfumato.learn.stream import fit_by_sums
 
-#: Records, columns, classes, ε, δ of both forms, few and many features, with a spread that is worth its price and not.
+#: Where training is chosen: so much budget that steps only take longer.
+PLENTY = (1500, 2, 3, 200.0, 1e-6)
+#: Records, columns, classes, ε, δ of all forms, few and many features, with a spread that is worth its price and not.
 FACTS = [
     (300, 3, 3, 1.0, 1e-6),
     (1500, 2, 5, 1.0, 1e-6),
-    (1500, 2, 3, 3.0, 1e-6),
-    (900, 2, 2, 1.0, 1e-6),
+    PLENTY,
+    (700, 2, 2, 1.0, 1e-6),
     (800, 2, 3, 2.0, 0.0),
 ]
 
@@ -81,17 +85,17 @@ def test_a_rule_that_looks_at_rows_is_found(monkeypatch):
 
     whole = PrivateClassifier._fit
     monkeypatch.setattr(PrivateClassifier, "_fit", peeks)
-    facts = (1500, 2, 3, 3.0, 1e-6)
+    facts = PLENTY
     assert not chosen_alike(fitted(facts), fitted(facts, "narrow", 1))
 
 
 def test_the_forms_and_where_they_cross():
     assert isinstance(fitted((300, 3, 3, 1.0, 1e-6))._model, KernelMomentClassifier)
-    assert isinstance(fitted((1500, 2, 3, 3.0, 1e-6))._model, PrivateSVC)
+    assert isinstance(fitted((1500, 2, 3, 1.0, 1e-6))._model, KernelStepsClassifier)
+    assert isinstance(fitted(PLENTY)._model, PrivateSVC)
     assert isinstance(fitted((300, 3, 3, 9.0, 0.0))._model, KernelMeanClassifier)
-    forms = [plan_classifier(records, 9, 7, 1.0, 1e-6).form for records in range(200, 20_000, 100)]
-    assert forms == sorted(forms)  # "sums", and from one number of records on "trained"
-    assert set(forms) == {"sums", "trained"}
+    forms = [plan_classifier(records, 9, 7, 1.0, 1e-6).form for records in range(200, 300_000, 100)]
+    assert [form for form, _ in itertools.groupby(forms)] == ["sums", "stepped", "trained"]
     assert plan_classifier(None, 9, 7, 1.0, 1e-6).form == "sums"
 
 
@@ -112,12 +116,25 @@ def test_one_estimator_spends_the_whole_budget_and_certifies(facts):
 
 def test_the_price_of_the_spread_and_of_training_add_up_to_epsilon():
     """By hand: ε of Laplace noise on a sum that moves by 1 is 1/scale; training states its own (ε, δ)."""
-    events = fitted((1500, 2, 3, 3.0, 1e-6)).certificate_.events
-    spread, training = events
-    assert 1 / spread.scale == pytest.approx(0.04 * 3.0, rel=1e-4)
-    assert training.at == pytest.approx(0.96 * 3.0)
-    assert 1 / spread.scale + training.at <= 3.0
+    epsilon = PLENTY[3]
+    spread, training = fitted(PLENTY).certificate_.events
+    assert 1 / spread.scale == pytest.approx(0.04 * epsilon, rel=1e-4)
+    assert training.at == pytest.approx(0.96 * epsilon)
+    assert 1 / spread.scale + training.at <= epsilon
     assert training.delta == 1e-6
+
+
+def test_the_prices_of_the_spread_and_of_all_steps_add_up_to_mu():
+    """By hand: squares of sensitivity/scale, of which the spread has 4 %, against the largest μ that (ε, δ) allows."""
+    model = fitted((1500, 2, 3, 3.0, 1e-6))
+    spread, *steps = model.certificate_.events
+    whole = gaussian_mu(3.0, 1e-6) ** 2
+    assert len(steps) == model._model.steps_ > 8
+    assert len(set(steps)) == 1
+    parts = [(1 / spread.scale) ** 2, len(steps) / steps[0].scale ** 2]  # a gradient of one record is at most ½ long
+    assert parts[0] == pytest.approx(0.04 * whole, rel=1e-3)
+    assert parts[0] + parts[1] <= whole
+    assert parts[0] + parts[1] == pytest.approx(whole, rel=1e-2)
 
 
 @pytest.mark.slow
@@ -128,7 +145,7 @@ def test_it_learns_what_has_no_linear_border():
     test = generator.uniform(-1, 1, (2000, 2))
     truth = np.digitize(np.linalg.norm(test, axis=1), [0.5, 0.9])
     model = PrivateClassifier(1.0, 1e-6, random_state=0).fit(X, y)
-    assert model.plan_.form == "trained"
+    assert model.plan_.form == "stepped"
     assert model.score(test, truth) > 0.9
     few = PrivateClassifier(3.0, 1e-6, random_state=0).fit(X[:200], y[:200])
     assert few.plan_.form == "sums"
@@ -156,7 +173,7 @@ def test_add_remove_goes_by_a_public_size_and_tells_no_number():
         for records in (1200, 1800)
     ]
     assert chosen_alike(*models)
-    assert models[0].plan_.form == "trained"
+    assert models[0].plan_.form == "stepped"
     assert verify(models[0].certificate_).ok
     unknown = PrivateClassifier(3.0, 1e-6, adjacency=ADD_REMOVE, random_state=0).fit(*table(1200, 2, 3, 0))
     assert unknown.plan_.form == "sums"
@@ -165,7 +182,7 @@ def test_add_remove_goes_by_a_public_size_and_tells_no_number():
 @pytest.mark.slow
 def test_nothing_learned_is_made_from_the_shape():
     X, y = table(1500, 2, 3, 0)
-    for epsilon in (0.3, 3.0):
+    for epsilon in (0.3, 3.0, 200.0):
         nothing = clone(PrivateClassifier(epsilon, 1e-6, random_state=0, classes=range(3))).learn_nothing(X, range(3))
         learned = PrivateClassifier(epsilon, 1e-6, random_state=0, classes=range(3)).fit(X, y)
         assert nothing.certificate_.events == learned.certificate_.events
@@ -175,7 +192,7 @@ def test_nothing_learned_is_made_from_the_shape():
 @pytest.mark.parametrize("facts", FACTS, ids=str)
 @pytest.mark.by_day(1)
 def test_a_saved_model_answers_alike(facts, tmp_path):
-    """Both forms: the laws of saved models fit so few rows that training is never chosen."""
+    """All forms: the laws of saved models fit so few rows that training is never chosen."""
     model = fitted(facts)
     model.save(tmp_path / "model.json")
     again = load(tmp_path / "model.json")
@@ -186,14 +203,14 @@ def test_a_saved_model_answers_alike(facts, tmp_path):
 
 
 @pytest.mark.slow
-def test_scikit_learn_conformance():
+@pytest.mark.parametrize("epsilon", [5.0, 500.0, 1e6])  # sums, steps, and training
+def test_scikit_learn_conformance(epsilon):
     expected = {
         "check_parameters_default_constructible": "the default adjacency is an Adjacency, which says who is protected"
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for epsilon in (5.0, 500.0):  # sums, and training
-            check_estimator(PrivateClassifier(epsilon, 1e-5, random_state=0), expected_failed_checks=expected)
+        check_estimator(PrivateClassifier(epsilon, 1e-5, random_state=0), expected_failed_checks=expected)
 
 
 # How far rows lie apart, bought by PrivateSVC.

@@ -19,14 +19,16 @@ from sfumato.learn.kernel_classifier import KernelClassifier
 from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.kernel_moment import KernelMomentClassifier
 from sfumato.learn.kernel_ridge import KernelRidgeClassifier
+from sfumato.learn.kernel_steps import KernelStepsClassifier
 from sfumato.learn.seeds import Seeds
 
-ALL = [KernelMeanClassifier, KernelMomentClassifier, KernelRidgeClassifier, KernelClassifier]
+ALL = [KernelMeanClassifier, KernelMomentClassifier, KernelRidgeClassifier, KernelStepsClassifier, KernelClassifier]
 RELEASES = [
     KernelMeanClassifier(1.0),
     KernelMeanClassifier(1.0, priors="divided"),
     KernelMomentClassifier(1.0),
     KernelRidgeClassifier(1.0),
+    KernelStepsClassifier(1.0),
 ]
 
 

@@ -15,6 +15,7 @@ from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.kernel_moment import KernelMomentClassifier
 from sfumato.learn.kernel_ridge import KernelRidgeClassifier
 from sfumato.learn.kernel_rule import plan_kernel
+from sfumato.learn.kernel_steps import KernelStepsClassifier
 from sfumato.learn.lineage import PrivacyLeakWarning
 from sfumato.learn.linear import PrivateLinearRegression, TargetAtEndWarning
 from sfumato.learn.logistic import PrivateLogisticRegression
@@ -37,6 +38,7 @@ __all__ = [
     "KernelMeanClassifier",
     "KernelMomentClassifier",
     "KernelRidgeClassifier",
+    "KernelStepsClassifier",
     "LogCoshPenalty",
     "NothingLearnedWarning",
     "OutputSVC",

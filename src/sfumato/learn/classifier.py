@@ -2,7 +2,8 @@
 
 In:   a table with a public box or schema, labels, ε and δ.
 Out:  PrivateClassifier, a scikit-learn classifier with a guarantee and a certificate.
-Not here: the rule (learn/classifier_rule.py), the forms (learn/kernel_moment.py, learn/svc.py) and their proofs.
+Not here: the rule (learn/classifier_rule.py), the forms (learn/kernel_moment.py, learn/kernel_steps.py,
+learn/svc.py) and their proofs.
 Proof: docs/proofs/kernel_mean.md, docs/proofs/joint_objective.md: which one is used is a function of public facts
 """
 
@@ -20,11 +21,12 @@ from sfumato.core.checks import positive
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
 from sfumato.learn.arrays import is_device_array, to_host
-from sfumato.learn.classifier_rule import ClassifierPlan, plan_classifier
+from sfumato.learn.classifier_rule import ClassifierPlan, Form, plan_classifier
 from sfumato.learn.fitting import fit_inside
 from sfumato.learn.kernel_base import KernelInput
 from sfumato.learn.kernel_mean import KernelMeanClassifier
 from sfumato.learn.kernel_moment import KernelMomentClassifier
+from sfumato.learn.kernel_steps import KernelStepsClassifier
 from sfumato.learn.row_parts import row_count
 from sfumato.learn.svc import TRAINED_WIDTH, PrivateSVC
 from sfumato.learn.table import checked_labels, declared_classes
@@ -36,17 +38,23 @@ __all__ = ["PrivateClassifier"]
 
 #: A mask wider than this in every coefficient of a training that is held less tightly: the automatic strength is kept.
 _WIDEST_MASK = 0.02
+_WORDS: dict[Form, str] = {
+    "sums": "Noisy sums of products of random features were chosen",
+    "stepped": "Noisy gradients of all classes together on {} random features were chosen",
+    "trained": "Training all classes together on {} random features was chosen",
+}
 
 
 class PrivateClassifier(ClassifierMixin, KernelInput):
     """Two or more classes under one budget, without anything to tune: costs `epsilon` and `delta` once, at `fit`.
 
     `plan_classifier` chooses between noisy sums of products of random features (little data or a small budget, `form`
-    "sums") and all classes trained together on them ("trained"), their number and how tightly they are held, by the
-    numbers of records, columns and classes, ε and δ alone: `plan_`. Values are clipped to the public `box` (low, high)
-    or encoded by a `schema`. Where it is worth it 4 % of the budget goes to how far rows lie apart, which sets the
-    bandwidth. Under add-remove `public_size`, a rough count known without the data, stands for the number of records.
-    `n_components` sets the number of features. `classes` declares the labels. `random_state` is for experiments only.
+    "sums"), noisy gradients of all classes on them ("stepped") and one noisy solution for all classes (much of both,
+    "trained"), by the numbers of records, columns and classes, ε and δ alone: `plan_`. Values are clipped to the public
+    `box` (low, high) or encoded by a `schema`. Where it is worth it 4 % of the budget goes to how far rows lie apart,
+    which sets the bandwidth. Under add-remove `public_size`, a rough count known without the data, stands for the
+    number of records. `n_components` sets the number of features. `classes` declares the labels. `random_state` is for
+    experiments only.
 
     >>> generator = np.random.default_rng(0)
     >>> X = generator.uniform(-1, 1, (3000, 2))
@@ -55,7 +63,7 @@ class PrivateClassifier(ClassifierMixin, KernelInput):
     >>> print(model.guarantee_)
     (1, 1e-06)-DP, under replacing one record
     >>> model.plan_.form, model.score(X, y) > 0.9
-    ('trained', True)
+    ('stepped', True)
     """
 
     def __init__(
@@ -113,6 +121,15 @@ class PrivateClassifier(ClassifierMixin, KernelInput):
             kind = KernelMomentClassifier if self.delta else KernelMeanClassifier
             gamma = "wide" if pays and self.delta else "auto"
             return kind(self.epsilon, self.delta, gamma=gamma, n_components=plan.n_components, **given)
+        if plan.form == "stepped":
+            return KernelStepsClassifier(
+                self.epsilon,
+                self.delta,
+                gamma="spread" if pays else "auto",
+                n_components=plan.n_components,
+                public_size=self.public_size,
+                **given,
+            )
         model = PrivateSVC(
             self.epsilon,
             self.delta,
@@ -181,11 +198,7 @@ class PrivateClassifier(ClassifierMixin, KernelInput):
     def explain(self) -> str:
         """What was chosen and why, what was done and what it promises, in words."""
         check_is_fitted(self, "_model")
-        chosen = (
-            "Noisy sums of products of random features were chosen"
-            if self.plan_.form == "sums"
-            else f"Training all classes together on {self.plan_.n_components} random features was chosen"
-        )
+        chosen = _WORDS[self.plan_.form].format(self.plan_.n_components)
         lines = [
             f"{type(self).__name__}: {self.guarantee_}.",
             f"{chosen} by a public rule of the numbers of records, columns and classes, epsilon and delta.",

@@ -50,6 +50,7 @@ __all__ = [
     "KernelInput",
     "KernelRun",
     "PrivateKernelClassifier",
+    "blocks",
     "check_row_count",
     "noise_for",
 ]
@@ -183,14 +184,18 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         records = seeds.records(rows.shape[0])
         check_row_count(records)
         labels, self.classes_ = checked_labels(y, rows.shape[0], declared_classes(self.classes))
-        classes = len(self.classes_)
         self._prepare(promise, (records, rows.shape[1]), seeds, lambda share: KernelSpread.release(rows, share, seeds))
+        self._learn(rows, labels, seeds)
+        self.guarantee_ = promise
+
+    def _learn(self, rows: np.ndarray, labels: np.ndarray, seeds: Seeds) -> None:
+        """weights_ by noisy sums over rows in the box; everything is settled and paid for."""
+        classes = len(self.classes_)
         total = np.zeros(self._dimension(self.n_components_, classes))
         with calm_threads():
-            for start in range(0, rows.shape[0], BLOCK):  # bounds memory and the rounding error of the sums
-                part = slice(start, min(start + BLOCK, int(rows.shape[0])))
+            for part in blocks(rows):
                 total += self._statistics(self.features_(rows[part, ...]), labels[part], classes)
-        self._finish(promise, total, seeds)
+        self.weights_ = self._weights(seeds.released(self.noise_, total), classes)
 
     def _prepare(
         self,
@@ -215,7 +220,11 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
     def _pay(self, promise: Guarantee, for_spread: Guarantee | None) -> None:
         """Reserve all that will be drawn: the spread of rows, where it is paid for, and the sums."""
         paid = [] if for_spread is None else [KernelSpread.of_nothing(for_spread).noise.event()]
-        pay(self, lambda: [*paid, self.noise_.event()], promise)
+        pay(self, lambda: [*paid, *self._acts()], promise)
+
+    def _acts(self) -> tuple[Event, ...]:
+        """What is drawn beside the spread of rows."""
+        return (self.noise_.event(),)
 
     def _settle(self, promise: Guarantee, shape: tuple[int, ...], classes: int) -> Guarantee | None:
         """plan_, n_components_ and noise_, by public numbers; returns what the spread of rows costs, if it is paid."""
@@ -234,8 +243,12 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
                 f"{dimension} numbers would be published for {classes} classes, and at most {_MOST_NUMBERS} can be: "
                 "choose fewer n_components. Nothing was spent."
             )
-        self.noise_ = noise_for(rest, self._sensitivity(), dimension)
+        self.noise_ = noise_for(self._of_one_act(rest), self._sensitivity(), dimension)
         return first
+
+    def _of_one_act(self, promise: Guarantee) -> Guarantee:
+        """What one release of sums may cost, of what all may cost together."""
+        return promise
 
     def _pays(self) -> bool:
         """Whether a part of the budget goes to the spread of the rows."""
@@ -262,7 +275,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
     def events(self) -> tuple[Event, ...]:
         """What `fit` drew, a bought spread first."""
         paid = () if self.spread_ is None else (self.spread_.noise.event(),)
-        return (*paid, self.noise_.event())
+        return (*paid, *self._acts())
 
     def plan_for(self, X: Any, classes: Any) -> KernelRun:
         """What `fit` would release on a table of this shape. Looks at no value."""
@@ -316,9 +329,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
     def _scores(self, table: Any) -> np.ndarray:
         check_is_fitted(self, "weights_")
         rows = self._rows(table, reset=False)
-        number = int(rows.shape[0])
-        parts = (slice(start, min(start + BLOCK, number)) for start in range(0, number, BLOCK))
-        return np.concatenate([self._apply(to_host(self.features_(rows[part, ...]))) for part in parts])
+        return np.concatenate([self._apply(to_host(self.features_(rows[part, ...]))) for part in blocks(rows)])
 
     def _apply(self, features: np.ndarray) -> np.ndarray:
         """Scores of rows with these features, one column for each class."""
@@ -351,7 +362,7 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         check_is_fitted(self, "noise_")
         lines = [
             f"{type(self).__name__}: {self.guarantee_}.",
-            f"{self._what()} were published once with noise of standard deviation "
+            f"{self._what()} were published {self._how_often()} with noise of standard deviation "
             f"{math.sqrt(self.noise_.error()):.3g} each; rows have {self.n_components_} features of joint norm 1.",
             f"Bandwidth gamma {self.gamma_:.3g} "
             + self._origin()
@@ -368,9 +379,22 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
             return f"from how far rows lie apart, {self.spread_.value:.2g}, a noisy number paid for."
         return "by the public rule." if as_fitted(self).gamma == "auto" else "as given."
 
+    def _how_often(self) -> str:
+        return "once"
+
     @abstractmethod
     def _what(self) -> str:
         """What was released, as the beginning of a sentence."""
+
+
+def blocks(rows: Any) -> list[slice]:
+    """Rows in parts: they bound memory, and the rounding error of sums.
+
+    >>> blocks(np.zeros((3000, 1)))
+    [slice(0, 2048, None), slice(2048, 3000, None)]
+    """
+    number = int(rows.shape[0])
+    return [slice(start, min(start + BLOCK, number)) for start in range(0, number, BLOCK)]
 
 
 def checked_box(box: Any, columns: int) -> tuple[np.ndarray, np.ndarray]:

@@ -19,9 +19,9 @@ from typing import Literal
 
 from sfumato.core.gaussian import gaussian_mu
 
-__all__ = ["SPREAD_SHARE", "KernelPlan", "Kind", "components_for", "plan_kernel"]
+__all__ = ["SPREAD_SHARE", "KernelPlan", "Kind", "class_signal", "components_for", "plan_kernel"]
 
-Kind = Literal["mean", "ridge", "moment"]
+Kind = Literal["mean", "ridge", "moment", "steps"]
 
 #: γ·columns for a box of width 2: at the reference signal, at the least and at the most.
 _BANDWIDTH, _WIDEST, _NARROWEST = 8.0, 6.0, 20.0
@@ -33,7 +33,7 @@ _BY_SPREAD, _SPREAD_REFERENCE, _WIDEST_BY_SPREAD, _NARROWEST_BY_SPREAD = 3.0, 10
 SPREAD_SHARE, _USEFUL_DEVIATION = 0.04, 0.05
 #: Gaussian noise in a score does not grow with the features; norm-gamma noise grows with their square root.
 _FOR_PURE = 60
-_FOR_GAUSSIAN: dict[Kind, int] = {"mean": 2000, "ridge": 300, "moment": 200}
+_FOR_GAUSSIAN: dict[Kind, int] = {"mean": 2000, "ridge": 300, "moment": 200, "steps": 400}
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,22 @@ def plan_kernel(
     (True, False)
     """
     kind: Kind = "moment" if delta else "mean"
-    deviation = moved / gaussian_mu(epsilon, delta) if delta else moved * (_FOR_PURE * classes) ** 0.5 / epsilon
-    signal = _REFERENCE if records is None else records / (classes * deviation)
+    signal = _REFERENCE if records is None else class_signal(records, classes, epsilon, delta, moved)
     scaled = min(_NARROWEST, max(_WIDEST, _BANDWIDTH * (signal / _REFERENCE) ** _GROWTH))
     by_spread = _BY_SPREAD * (signal / _SPREAD_REFERENCE) ** _GROWTH
     by_spread = min(_NARROWEST_BY_SPREAD, max(_WIDEST_BY_SPREAD, by_spread))
     pays = records is not None and _spread_deviation(records, epsilon, delta) <= _USEFUL_DEVIATION
     return KernelPlan(kind, scaled / columns, components_for(kind, delta), pays, by_spread / columns)
+
+
+def class_signal(records: int, classes: int, epsilon: float, delta: float, moved: float) -> float:
+    """Records of one class for each standard deviation of the noise in sums that a record moves by `moved`.
+
+    >>> round(class_signal(5000, 6, 1.0, 1e-6, 2.0), 1)
+    98.6
+    """
+    deviation = moved / gaussian_mu(epsilon, delta) if delta else moved * (_FOR_PURE * classes) ** 0.5 / epsilon
+    return records / (classes * deviation)
 
 
 def _spread_deviation(records: int, epsilon: float, delta: float) -> float:

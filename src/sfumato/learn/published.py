@@ -61,6 +61,7 @@ _PUBLISHED: dict[str, frozenset[str]] = {
     "KernelMeanClassifier": _KERNEL,
     "KernelMomentClassifier": _KERNEL,
     "KernelRidgeClassifier": _KERNEL,
+    "KernelStepsClassifier": _KERNEL | {"rate_", "steps_"},
     "PrivateClassifier": frozenset({"_model", "plan_"}),
     "PrivateLinearRegression": _REGRESSION,
     "PrivateLogisticRegression": _LINEAR,
