@@ -255,14 +255,10 @@ class _People:
         crowd = crowd_of(self.room, layout, person)
         everybody = home and crowd.table is None
         alone = f"SELECT {who}::VARCHAR AS id{shown(filled if everybody else single, asserted)} FROM {table}"
-        if everybody and not crowd.nobodys:
-            self._every |= {node.name for node in share.nodes}
+        self._every |= {node.name for node in share.nodes if everybody and not crowd.nobodys}
         if crowd.table is None:  # everybody has one row: nothing to group
             return f"{alone} WHERE {who} IS NOT NULL" if crowd.nobodys else alone
-        # Every row takes part in a mean, in any order; of categories there is no mean.
-        domains = [node.domain for node in share.nodes]
-        ordered = not layout.each_person or any(isinstance(domain, Categories | AnyText) for domain in domains)
-        kept = kept_rows(self.room, layout, person, self.row_key, ordered, share.only)
+        kept = kept_rows(self.room, layout, person, self.row_key, _is_ordered(layout, share), share.only)
         together = shown(lambda node, column, kind, test: merged(node, layout, column, kind, test), flag)
         query = f"SELECT {who}::VARCHAR AS id{together} FROM {kept} WHERE {who} IS NOT NULL"
         if crowd.table == "":
@@ -445,18 +441,27 @@ class _People:
         facts = TableFacts({name: self._known[name] for name in cells if name in self._known}, keys)
         for node, value in zip(certain, totals(self.room, _EVALUATED, certain, self.columns, facts), strict=True):
             parts.setdefault(node.name, []).append(value)
-        if row_table is None:
-            self._listed |= {name for name in facts.filled & self._every if not _collects(self.nodes[name])}
+        self._listed |= self._all_listed(facts.filled, row_table)
         for node in chosen:
             if node.question.expected and table is not None:
                 value = expected_total(node, self.entries(node, group), table, self.columns)
                 parts.setdefault(node.name, []).append(value)
+
+    def _all_listed(self, filled: set[str], row_table: str | None) -> set[str]:
+        """Of which nodes every cell is a listed word, where sums over everybody met none without."""
+        own = filled & self._every if row_table is None else set()
+        return {name for name in own if not _collects(self.nodes[name])}
 
     def _renamed(self, table: pa.Table) -> pa.Table:
         back = {column: name for name, column in self.columns.items()}
         hidden = {*self.members, *self.flags.values(), *self.complete.values()}
         kept = [c for c in table.column_names if c == "id" or back[c] not in hidden]
         return table.select(kept).rename_columns([ID if c == "id" else back[c] for c in kept])
+
+
+def _is_ordered(layout: TableLayout, share: RowShare) -> bool:
+    """Whether rows have an order: every row takes part in a mean, in any order; of categories there is no mean."""
+    return not layout.each_person or any(isinstance(node.domain, Categories | AnyText) for node in share.nodes)
 
 
 def _collects(node: Node) -> bool:

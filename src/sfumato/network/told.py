@@ -46,14 +46,19 @@ def tell_curator(room: TableRoom, network: Network, listed: Collection[str] = ()
 
     `listed` are nodes of which every cell was met already and is a listed word: they are not asked again.
     """
+    for table, every in _cells(room, network).items():
+        columns = {name: node for name, node in every.items() if node.name not in listed}
+        warn_of([*_sentences(room, network.spec, table, columns), *_of_nobody(room, network.spec, table)])
+
+
+def _cells(room: TableRoom, network: Network) -> dict[str, dict[str, Node]]:
+    """Which node reads each column of each private table."""
     nodes: dict[str, dict[str, Node]] = {}
     for node in (node for group in network.groups for node in group.nodes):
         source = node.source
         if source is not None and not node.public and source.table in room.names and node.domain is not None:
             nodes.setdefault(source.table, {}).setdefault(source.name, node)
-    for table, every in nodes.items():
-        columns = {name: node for name, node in every.items() if node.name not in listed}
-        warn_of([*_sentences(room, network.spec, table, columns), *_of_nobody(room, network.spec, table)])
+    return nodes
 
 
 def _of_nobody(room: TableRoom, spec: Spec, table: str) -> Iterator[str]:

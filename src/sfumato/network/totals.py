@@ -11,7 +11,7 @@ each cell, is added up further for each question. So twenty questions cost about
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -190,11 +190,7 @@ class _OneScan:
         places = {
             axis: _places(self._column(rows, at), axis, self.facts) for at, axis in enumerate(self.axes, len(added))
         }
-        self.facts.filled.update(
-            axis.variable
-            for at, axis in enumerate(self.axes, len(added))
-            if axis.levels and axis.variable in self.facts.keys and None not in self._column(rows, at)
-        )
+        self.facts.filled.update(self._filled(rows, len(added)))
         given = [np.array([row[at] or 0 for row in rows], dtype=object) for at in range(len(added))]
         if any(max(given[counts], default=0) > one.most_rows for one, _, counts in wanted):
             return replace(self, facts=replace(self.facts, known={})).grouped(asked, nodes)
@@ -204,6 +200,12 @@ class _OneScan:
             )
             for (name, place), (one, sums, counts) in zip(asked, wanted, strict=True)
         }
+
+    def _filled(self, rows: Sequence[tuple[Any, ...]], first: int) -> Iterator[str]:
+        """Variables of listed words of which no row has none."""
+        for at, axis in enumerate(self.axes, first):
+            if axis.levels and axis.variable in self.facts.keys and None not in self._column(rows, at):
+                yield axis.variable
 
     def _of_counted(self, node: AggregateNode, text: str) -> str:
         """A sum over those rows that the node's condition counts. A count alone needs no filter, which costs more."""

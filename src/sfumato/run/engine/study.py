@@ -14,7 +14,7 @@ every identifier was found to occur once, whole files are dealt out instead, and
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -73,9 +73,7 @@ def evaluate_on(
     _check_dealt(spec, tasks)
     private = [name for name in tables if name not in spec.public_tables]
     with TableRoom(tables, private, naming=naming_columns(spec)) as room:
-        for name in private:
-            if (owner := _owner(spec, name)) is not None:
-                room.types(name, [owner])  # a column that is not there is refused by name
+        _check_owners(room, spec, private)
         if not streams(network, sums_only):
             tell_curator(room, network)
         crew = open_engine(engine)
@@ -90,6 +88,13 @@ def evaluate_on(
         if streams(network, sums_only):
             tell_curator(room, network, values.listed)
     return values
+
+
+def _check_owners(room: TableRoom, spec: Spec, private: Iterable[str]) -> None:
+    """A column that is not there is refused by name."""
+    for name in private:
+        if (owner := _owner(spec, name)) is not None:
+            room.types(name, [owner])
 
 
 def _heard(results: Iterator[tuple[int, Values]], number: int, tell: Callable[[str], None]) -> dict[int, Values]:
