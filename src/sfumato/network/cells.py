@@ -71,6 +71,8 @@ _BOOLEANS = frozenset(("false", "true"))
 _BLANKS = "' ' || chr(9) || chr(10) || chr(13) || chr(160)"
 #: Whole numbers beyond this are compared as text: as floats some of them are equal.
 _EXACT = 2**53
+#: Types of whole numbers that are compared as such.
+_WHOLE = frozenset(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +147,20 @@ def placed(node: Node, column: str, kind: str, absent: str = "NULL") -> str:
     number = _number_of(node, column, kind)
     if not isinstance(node.domain, Interval):
         return f"(CASE WHEN isnan({number}) THEN NULL ELSE {number} END)"
-    low, high = sql_number(node.domain.low), sql_number(node.domain.high)
-    none = f"{number} IS NULL OR isnan({number})"  # least and greatest pass over NULL
-    outside = f"CASE WHEN {none} THEN {absent} ELSE least(greatest({number}, {low}), {high}) END"
-    # Almost all cells are inside, and least and greatest cost three times the comparison. NULL and NaN are not inside.
-    return f"(CASE WHEN {number} BETWEEN {low} AND {high} THEN {number} ELSE {outside} END)"
+    return _clipped(node.domain, raw, number, kind, absent)
+
+
+def _clipped(domain: Interval, raw: str, number: str, kind: str, absent: str) -> str:
+    """SQL for a number between the ends of a range. Almost all cells are inside, so that is asked first."""
+    low, high = sql_number(domain.low), sql_number(domain.high)
+    if domain.calendar or plain_type(kind) not in _WHOLE or not -_EXACT < domain.low <= domain.high < _EXACT:
+        # NULL and NaN are not inside, and NaN is larger than everything.
+        beyond = f"WHEN {number} < {low} THEN {low} WHEN {number} > {high} AND NOT isnan({number}) THEN {high}"
+        return f"(CASE WHEN {number} BETWEEN {low} AND {high} THEN {number} {beyond} ELSE {absent} END)"
+    # Whole numbers are compared as they are: between whole ends lie those that lie between the ends.
+    first, last = math.ceil(domain.low), math.floor(domain.high)
+    beyond = f"WHEN {raw} < {first} THEN {low} WHEN {raw} > {last} THEN {high}"
+    return f"(CASE WHEN {raw} BETWEEN {first} AND {last} THEN {number} {beyond} ELSE {absent} END)"
 
 
 def _group_name(raw: str, kind: str) -> str:

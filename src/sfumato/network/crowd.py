@@ -44,8 +44,15 @@ class Crowd:
 
 def crowd_of(room: TableRoom, layout: TableLayout, person: str) -> Crowd:
     """Who has several rows in a table, and whether some rows are nobody's."""
-    if person == ROW:  # of a row without an identifier there is one
-        return Crowd(None, False)
+    alone = person == ROW or person in room.alone(layout.table)  # of a row without an identifier there is one
+    found = Crowd(None, False) if alone else _looked_up(room, layout, person)
+    if not found.nobodys:
+        room.complete.add((layout.table, person))
+    return found
+
+
+def _looked_up(room: TableRoom, layout: TableLayout, person: str) -> Crowd:
+    """The same by the identifiers themselves."""
     # Of a table that names people by several columns each has a crowd of its own.
     name = f"{room.names[layout.table]}_crowd{layout.columns.index(person)}"
     if room.has(name):

@@ -12,18 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from sfumato.core.domain import Categories
 from sfumato.core.text import AnyText
-from sfumato.errors import InputError
 from sfumato.lang.spec import Dataset
 from sfumato.network.aggregate import AggregateNode
 from sfumato.network.cells import asserted, cell_of, final_value, flag, merged, placed, single, where
@@ -35,7 +32,7 @@ from sfumato.network.expression import Expression, sql_level, sql_name
 from sfumato.network.facts import Key, KnownColumn, TableFacts, absent_word, known_of
 from sfumato.network.homes import everybody, homes_of
 from sfumato.network.known import check_number
-from sfumato.network.network import Group, Network, Node, first_of_each
+from sfumato.network.network import Group, Network, Node, first_of_each, layers_of
 from sfumato.network.parts import RowShare, chosen_by, row_shares
 from sfumato.network.peers import add_peers
 from sfumato.network.rows import PUBLIC_KEY, kept_rows
@@ -44,80 +41,59 @@ from sfumato.network.structure import fed_datasets, identity_of, individuals_of,
 from sfumato.network.tables import TableLayout, TableRoom, layout_of, naming_columns
 from sfumato.network.told import tell_curator
 from sfumato.network.totals import number_of, totals
+from sfumato.network.values import GROUP, ID, Values
 from sfumato.network.whole import whole_nodes
 from sfumato.questions.sums import Sums
 
-__all__ = ["GROUP", "ID", "Values", "evaluate"]
+__all__ = ["GROUP", "ID", "Values", "evaluate", "streams"]
 
 #: What sums are taken over: the values of one group, in the engine.
 _EVALUATED = "evaluated"
-#: The name of the column of identifiers.
-ID = "id"
-#: The name of the column that says which of the network's groups an individual belongs to; groups are public.
-GROUP = "$group"
 
 
-@dataclass(frozen=True)
-class Values:
-    """What forward inference gives. Private: its text shows names only.
-
-    `individuals` maps a dataset to a table with the column `id` and one column per node (for an unobserved categorical
-    node one per level, `name=level`); a node that an individual's structure does not have is null. `rows` maps a
-    table with several rows per person to such a table by row. `shared` holds what belongs to nobody. `whole` are nodes
-    whose numbers are whole, by the type that their column has: that much is public.
-    """
-
-    individuals: Mapping[str, pa.Table] = field(repr=False)
-    rows: Mapping[str, pa.Table] = field(repr=False)
-    shared: Mapping[str, float | str] = field(repr=False)
-    aggregates: Mapping[str, Sums] = field(repr=False)
-    whole: frozenset[str] = frozenset()
-
-    def column(self, name: str) -> NDArray[Any]:
-        """A node's value for every individual, in the order of the identifiers."""
-        for table in (*self.individuals.values(), *self.rows.values()):
-            if name in table.column_names:
-                return table[name].to_numpy()
-        if name in self.shared:
-            return np.asarray(self.shared[name])
-        raise InputError(f"There is no value for a node named {name!r}.")
-
-    def membership(self, dataset: str) -> NDArray[np.int64]:
-        """The place of each individual's group in `Network.groups`."""
-        return self.individuals[dataset][GROUP].to_numpy()
-
-    def identifiers(self, dataset: str) -> NDArray[Any]:
-        """Who the rows of `individuals` are."""
-        return self.individuals[dataset][ID].to_numpy()
+def streams(network: Network, sums_only: bool) -> bool:
+    """Whether sums are added up as rows flow by; then the curator is told afterwards: most was seen on the way."""
+    return sums_only and not network.spec.correlations
 
 
 def evaluate(
-    network: Network, tables: Mapping[str, Any], row_keys: Mapping[str, bytes] | None = None, *, sums_only: bool = False
+    network: Network,
+    tables: Mapping[str, Any],
+    row_keys: Mapping[str, bytes] | None = None,
+    *,
+    sums_only: bool = False,
+    tell: bool = True,
 ) -> Values:
     """Forward inference over `tables` (table name -> path, Arrow table or data frame).
 
     `row_keys` (dataset -> key) decide which rows of people with many rows are kept; never made from data. With
-    `sums_only` nobody's values are handed back, and none are held: `individuals` and `rows` are empty.
+    `sums_only` nobody's values are handed back, and none are held: `individuals` and `rows` are empty. Without `tell`
+    whoever asks tells the curator.
     """
-    spec, keys = network.spec, row_keys or {}
+    spec, keys, streamed = network.spec, row_keys or {}, streams(network, sums_only)
+    listed: set[str] = set()
     fed = fed_datasets(spec)
     with TableRoom(tables, wanted_tables(network, fed), spec.numbered_tables, naming_columns(spec)) as room:
         add_peers(room, spec, keys)
-        tell_curator(room, network)
+        if tell and not streamed:
+            tell_curator(room, network)
         shared = _early(network, room, fed)
         individuals: dict[str, pa.Table] = {}
         rows: dict[str, pa.Table] = {}
         parts: dict[str, list[Sums]] = {}
         for dataset in fed:
             whole = _People(network, room, dataset, shared, keys.get(dataset.name, PUBLIC_KEY))
-            if sums_only and not spec.correlations:
-                whole.add_up(parts)
+            if streamed:
+                listed |= whole.add_up(parts)
             else:
                 whole.fill(individuals, rows, parts)
         found = {node.name: node.question.total(parts.get(node.name, [])) for node in network.aggregates}
         shared |= _late(network, room, shared, found)
         whole = whole_nodes(network, room)
-    return Values(individuals, rows, {name: plain_value(value) for name, value in shared.items()}, found, whole)
+        if tell and streamed:
+            tell_curator(room, network, listed)
+    plain = {name: plain_value(value) for name, value in shared.items()}
+    return Values(individuals, rows, plain, found, whole, frozenset(listed))
 
 
 def _early(network: Network, room: TableRoom, fed: Sequence[Dataset]) -> dict[str, Any]:
@@ -167,6 +143,9 @@ class _People:
         self._entries: dict[tuple[str, int], tuple[Expression, ...]] = {}
         #: Whose columns hold a number for everybody, and between which ends.
         self._known: dict[str, KnownColumn] = {}
+        #: Nodes that read a table of which no row is left out, and those of them that hold listed words only.
+        self._every: set[str] = set()
+        self._listed: set[str] = set()
 
     def _names(self) -> list[str]:
         """Everything that has a column."""
@@ -188,14 +167,18 @@ class _People:
         self.room.run("DROP TABLE people")
         check_number(self.spec, self.dataset.name, individuals[self.dataset.name].num_rows)
 
-    def add_up(self, parts: dict[str, list[Sums]]) -> None:
-        """The sums alone. Rows flow through the engine; only what a join needs is put aside, on disk if it is much."""
+    def add_up(self, parts: dict[str, list[Sums]]) -> set[str]:
+        """The sums alone; of which nodes every cell was met on the way and is a listed word.
+
+        Rows flow through the engine; only what a join needs is put aside, on disk if it is much.
+        """
         kind = "TABLE" if self._is_joined() else "VIEW"
         self.room.run(f"CREATE OR REPLACE TEMP {kind} people AS {self._base()}")
         for group in self.groups:
             for row_table in (None, *_row_tables(group)):
                 self._streamed(group, row_table, parts)
         self.room.run(f"DROP {kind} people")
+        return self._listed if self._of_group(self.groups[-1]) == "TRUE" else set()
 
     def _held(self, group: Group, row_table: str | None, parts: dict[str, list[Sums]]) -> pa.Table:
         with self._evaluated(group, row_table, {}) as query:
@@ -272,12 +255,10 @@ class _People:
         crowd = crowd_of(self.room, layout, person)
         everybody = home and crowd.table is None
         alone = f"SELECT {who}::VARCHAR AS id{shown(filled if everybody else single, asserted)} FROM {table}"
+        self._every |= {node.name for node in share.nodes if everybody and not crowd.nobodys}
         if crowd.table is None:  # everybody has one row: nothing to group
             return f"{alone} WHERE {who} IS NOT NULL" if crowd.nobodys else alone
-        # Every row takes part in a mean, in any order; of categories there is no mean.
-        domains = [node.domain for node in share.nodes]
-        ordered = not layout.each_person or any(isinstance(domain, Categories | AnyText) for domain in domains)
-        kept = kept_rows(self.room, layout, person, self.row_key, ordered, share.only)
+        kept = kept_rows(self.room, layout, person, self.row_key, _is_ordered(layout, share), share.only)
         together = shown(lambda node, column, kind, test: merged(node, layout, column, kind, test), flag)
         query = f"SELECT {who}::VARCHAR AS id{together} FROM {kept} WHERE {who} IS NOT NULL"
         if crowd.table == "":
@@ -330,7 +311,7 @@ class _People:
         """
         nodes = [node for node in group.nodes if node.row_table in (None, row_table)]
         layers = [f"({self._given(group, row_table, keys)})"]
-        for layer in _layers(nodes):
+        for layer in layers_of(nodes):
             layers.append(self._next(layers[-1], layer, len(layers)))
         own = [node for node in nodes if node.row_table == row_table]
         skipped = (self.flags[node.name] for node in nodes if node.skip)
@@ -460,16 +441,32 @@ class _People:
         facts = TableFacts({name: self._known[name] for name in cells if name in self._known}, keys)
         for node, value in zip(certain, totals(self.room, _EVALUATED, certain, self.columns, facts), strict=True):
             parts.setdefault(node.name, []).append(value)
+        self._listed |= self._all_listed(facts.filled, row_table)
         for node in chosen:
             if node.question.expected and table is not None:
                 value = expected_total(node, self.entries(node, group), table, self.columns)
                 parts.setdefault(node.name, []).append(value)
+
+    def _all_listed(self, filled: set[str], row_table: str | None) -> set[str]:
+        """Of which nodes every cell is a listed word, where sums over everybody met none without."""
+        own = filled & self._every if row_table is None else set()
+        return {name for name in own if not _collects(self.nodes[name])}
 
     def _renamed(self, table: pa.Table) -> pa.Table:
         back = {column: name for name, column in self.columns.items()}
         hidden = {*self.members, *self.flags.values(), *self.complete.values()}
         kept = [c for c in table.column_names if c == "id" or back[c] not in hidden]
         return table.select(kept).rename_columns([ID if c == "id" else back[c] for c in kept])
+
+
+def _is_ordered(layout: TableLayout, share: RowShare) -> bool:
+    """Whether rows have an order: every row takes part in a mean, in any order; of categories there is no mean."""
+    return not layout.each_person or any(isinstance(node.domain, Categories | AnyText) for node in share.nodes)
+
+
+def _collects(node: Node) -> bool:
+    """Whether words that are not listed become one that is."""
+    return isinstance(node.domain, Categories) and node.domain.unknown is not None
 
 
 def _row_tables(group: Group) -> list[str]:
@@ -481,18 +478,3 @@ def _stacked(tables: Sequence[pa.Table]) -> pa.Table:
     if len(tables) == 1:
         return tables[0]
     return pa.concat_tables(tables, promote_options="permissive").sort_by(ID)
-
-
-def _layers(nodes: Sequence[Node]) -> list[list[Node]]:
-    """Computed nodes by depth: each layer reads only what stands before it."""
-    depth: dict[str, int] = {}
-    layers: list[list[Node]] = []
-    for node in nodes:
-        if node.source is not None:
-            continue
-        level = max((depth[name] + 1 for name in node.inputs if name in depth), default=0)
-        depth[node.name] = level
-        while len(layers) <= level:
-            layers.append([])
-        layers[level].append(node)
-    return layers

@@ -69,10 +69,11 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What is known of some variables' columns."""
+    """What is known of some variables' columns; `filled` hears which keys a pass over all rows found without a NULL."""
 
     known: Mapping[str, KnownColumn] = field(default_factory=dict)
     keys: Mapping[str, Key] = field(default_factory=dict)
+    filled: set[str] = field(default_factory=set)
 
 
 def known_of(node: Node, kind: str) -> KnownColumn | None:

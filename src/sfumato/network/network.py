@@ -8,7 +8,7 @@ Not here: how it is built (network/build.py), evaluated (network/evaluate.py), d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sfumato.network.evaluate import Values
     from sfumato.network.inference import Inference
 
-__all__ = ["Group", "Network", "Node", "NodeLevel", "Zones", "first_of_each", "is_read"]
+__all__ = ["Group", "Network", "Node", "NodeLevel", "Zones", "first_of_each", "is_read", "layers_of"]
 
 NodeLevel = Literal["individual", "global"]
 _ANYWHERE = Bounds.unbounded("nothing is known of its values")
@@ -273,6 +273,21 @@ def first_of_each(groups: Iterable[Group]) -> dict[str, Node]:
         for node in group.nodes:
             found.setdefault(node.name, node)
     return found
+
+
+def layers_of(nodes: Sequence[Node]) -> list[list[Node]]:
+    """Computed nodes by depth: each layer reads only what stands before it."""
+    depth: dict[str, int] = {}
+    layers: list[list[Node]] = []
+    for node in nodes:
+        if node.source is not None:
+            continue
+        level = max((depth[name] + 1 for name in node.inputs if name in depth), default=0)
+        depth[node.name] = level
+        while len(layers) <= level:
+            layers.append([])
+        layers[level].append(node)
+    return layers
 
 
 def _ordered(found: dict[str, Node | AggregateNode]) -> tuple[Node | AggregateNode, ...]:

@@ -57,6 +57,8 @@ class Plain:
     only: str = ""
     #: Columns that say whose a row is, whoever reads it.
     naming: tuple[str, ...] = ()
+    #: Those of them whose cells were found to be all there and all different.
+    alone: tuple[str, ...] = ()
     #: Columns of whole numbers by somebody's word, and not because no cell happens to be absent or a decimal.
     whole: frozenset[str] = frozenset()
 
@@ -65,12 +67,14 @@ class Plain:
 class Portion:
     """Some rows of a table: those of which a condition of ours holds. They are read as they are needed, never held.
 
-    The condition may ask for the text of `naming` columns, which is the same for 7 and for 7.0.
+    The condition may ask for the text of `naming` columns, which is the same for 7 and for 7.0. Of `alone` columns it
+    was found, in the whole table, that every row has an identifier and no other row has it.
     """
 
     table: Any
     only: str
     naming: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
 
 
 def plain_file(path: Path) -> Plain:

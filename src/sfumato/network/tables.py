@@ -161,6 +161,8 @@ class TableRoom:
         self._nested: dict[str, frozenset[str]] = {}
         self._plains: dict[str, Plain] = {}
         self._described: dict[str, dict[str, str]] = {}
+        #: (table, column) of identifiers of which a pass found none absent (network/crowd.py).
+        self.complete: set[tuple[str, str]] = set()
         # The engine folds the case of names; the study does not.
         self.names = {name: f"t{place}" for place, name in enumerate(wanted)}
         try:
@@ -328,6 +330,10 @@ class TableRoom:
                 )
         return {column: TEXT if column in self.text[table] else found[column] for column in columns}
 
+    def alone(self, table: str) -> tuple[str, ...]:
+        """The columns of identifiers that were found to be all there and all different, before the table was cut."""
+        return self._plains[table].alone
+
     def whole(self, table: str) -> frozenset[str]:
         """The columns that hold whole numbers by somebody's word: public, as types are that no cell decides."""
         return self._plains[table].whole - self.text[table]
@@ -480,7 +486,7 @@ def _read(name: str, path: Path) -> Any:
 
 def _plain(name: str, given: Any) -> Plain:
     if isinstance(given, Portion):
-        return replace(_plain(name, given.table), only=given.only, naming=given.naming)
+        return replace(_plain(name, given.table), only=given.only, naming=given.naming, alone=given.alone)
     if isinstance(given, StoredRows):
         given = given.rows
     if isinstance(given, tuple):  # files that are one table

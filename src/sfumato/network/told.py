@@ -11,7 +11,7 @@ it says, cells that miss its list by capital letters or blanks alone, and rows o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from sfumato.core.calendar import shown as shown_moment
@@ -41,15 +41,24 @@ _NO_NUMBER = {
 _WORDS = ("VARCHAR", TEXT)
 
 
-def tell_curator(room: TableRoom, network: Network) -> None:
-    """Warn of every column with cells that were replaced; one pass over each table."""
+def tell_curator(room: TableRoom, network: Network, listed: Collection[str] = ()) -> None:
+    """Warn of every column with cells that were replaced; one pass over each table.
+
+    `listed` are nodes of which every cell was met already and is a listed word: they are not asked again.
+    """
+    for table, every in _cells(room, network).items():
+        columns = {name: node for name, node in every.items() if node.name not in listed}
+        warn_of([*_sentences(room, network.spec, table, columns), *_of_nobody(room, network.spec, table)])
+
+
+def _cells(room: TableRoom, network: Network) -> dict[str, dict[str, Node]]:
+    """Which node reads each column of each private table."""
     nodes: dict[str, dict[str, Node]] = {}
     for node in (node for group in network.groups for node in group.nodes):
         source = node.source
         if source is not None and not node.public and source.table in room.names and node.domain is not None:
             nodes.setdefault(source.table, {}).setdefault(source.name, node)
-    for table, columns in nodes.items():
-        warn_of([*_sentences(room, network.spec, table, columns), *_of_nobody(room, network.spec, table)])
+    return nodes
 
 
 def _of_nobody(room: TableRoom, spec: Spec, table: str) -> Iterator[str]:
@@ -68,6 +77,8 @@ def _of_nobody(room: TableRoom, spec: Spec, table: str) -> Iterator[str]:
         if decimal
         else "FALSE",
     }
+    if (table, name) in room.complete and set(list(counts.values())[1:]) == {"FALSE"}:
+        return
     numbers = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in counts.values())
     rows, *found = room.run(f"SELECT count(*), {numbers} FROM {shown}")[0]
     for what, count in zip(counts, found, strict=True):

@@ -11,7 +11,7 @@ each cell, is added up further for each question. So twenty questions cost about
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -38,6 +38,8 @@ _NOWHERE = -1
 #: a processor's cache cost more than a second pass over other columns.
 _CELLS = 1 << 8
 
+#: How many rows there are.
+_EACH = "count(*)"
 #: An entry of a question by its name and place; its sums and how many rows are in them; what one pass may answer.
 _Asked = tuple[str, int]
 #: More cut points than this are not written into a query: 80,000 of them are 12 MB of SQL and minutes of planning.
@@ -181,14 +183,14 @@ class _OneScan:
         wanted: list[tuple[_Added, int, int]] = []
         for name, place in asked:
             node = nodes[name]
-            counted = self._filter(node)
             one = _added(node, node.question.entries()[place], self.columns, values, self.facts)
-            texts = (f"{one.text}{counted}", f"count(*){counted}")
+            texts = (self._of_counted(node, one.text), self._of_counted(node, _EACH))
             wanted.append((one, *(added.setdefault(text, len(added)) for text in texts)))  # type: ignore[arg-type]
         rows = self._rows(list(added), values)
         places = {
             axis: _places(self._column(rows, at), axis, self.facts) for at, axis in enumerate(self.axes, len(added))
         }
+        self.facts.filled.update(self._filled(rows, len(added)))
         given = [np.array([row[at] or 0 for row in rows], dtype=object) for at in range(len(added))]
         if any(max(given[counts], default=0) > one.most_rows for one, _, counts in wanted):
             return replace(self, facts=replace(self.facts, known={})).grouped(asked, nodes)
@@ -199,8 +201,18 @@ class _OneScan:
             for (name, place), (one, sums, counts) in zip(asked, wanted, strict=True)
         }
 
-    def _filter(self, node: AggregateNode) -> str:
-        return "" if node.condition.trivial else f" FILTER (WHERE {node.condition.to_sql(self.columns)})"
+    def _filled(self, rows: Sequence[tuple[Any, ...]], first: int) -> Iterator[str]:
+        """Variables of listed words of which no row has none."""
+        for at, axis in enumerate(self.axes, first):
+            if axis.levels and axis.variable in self.facts.keys and None not in self._column(rows, at):
+                yield axis.variable
+
+    def _of_counted(self, node: AggregateNode, text: str) -> str:
+        """A sum over those rows that the node's condition counts. A count alone needs no filter, which costs more."""
+        if node.condition.trivial:
+            return text
+        condition = node.condition.to_sql(self.columns)
+        return f"count_if({condition})" if text == _EACH else f"{text} FILTER (WHERE {condition})"
 
     @staticmethod
     def _column(rows: Sequence[tuple[Any, ...]], at: int) -> list[Any]:
@@ -336,7 +348,7 @@ def _added(
 ) -> _Added:
     """SQL for the sum of an entry's whole numbers; what they are rounded from gets a name among `values`."""
     if not entry.factors and entry.grid is not None and entry.grid.step == 1.0:
-        return _Added("count(*)")
+        return _Added(_EACH)
     product = _product(node, entry, columns)
     if entry.grid is None:
         return _Added(f"sum({product})")

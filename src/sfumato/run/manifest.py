@@ -14,6 +14,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 __all__ = ["hash_of", "hashes", "write_manifest"]
@@ -28,12 +29,11 @@ def hash_of(path: Path) -> str:
 def hashes(folder: Path) -> dict[str, str]:
     """Every file below a folder except hidden ones: path with forward slashes to SHA-256."""
     found = sorted(path for path in folder.rglob("*") if path.is_file())
-    names = [path.relative_to(folder) for path in found]
-    return {
-        name.as_posix(): hash_of(path)
-        for name, path in zip(names, found, strict=True)
-        if not any(part.startswith(".") for part in name.parts)
-    }
+    named = [(path.relative_to(folder), path) for path in found]
+    shown = [(name, path) for name, path in named if not any(part.startswith(".") for part in name.parts)]
+    with ThreadPoolExecutor() as pool:  # a large file is hashed while others may go on
+        contents = pool.map(hash_of, [path for _, path in shown])
+        return {name.as_posix(): content for (name, _), content in zip(shown, contents, strict=True)}
 
 
 def write_manifest(folder: Path, name: str, files: dict[str, str], only: Iterable[str] | None = None) -> dict[str, str]:

@@ -14,7 +14,7 @@ every identifier was found to occur once, whole files are dealt out instead, and
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -27,12 +27,12 @@ from sfumato.errors import DataError, SfumatoError
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, indicator
 from sfumato.network.crowd import Crowd, crowd_of
-from sfumato.network.evaluate import ID, Values
+from sfumato.network.evaluate import ID, Values, evaluate, streams
 from sfumato.network.expression import sql_name
 from sfumato.network.network import Network
 from sfumato.network.plain import Portion
 from sfumato.network.stores.folder import files_in
-from sfumato.network.tables import TableRoom, layout_of
+from sfumato.network.tables import TableRoom, layout_of, naming_columns
 from sfumato.network.told import tell_curator
 from sfumato.run.engine.engine import Engine, open_engine
 from sfumato.run.forget import without_forgotten
@@ -72,20 +72,29 @@ def evaluate_on(
     spec = network.spec
     _check_dealt(spec, tasks)
     private = [name for name in tables if name not in spec.public_tables]
-    with TableRoom(tables, private) as room:
-        for name in private:
-            if (owner := _owner(spec, name)) is not None:
-                room.types(name, [owner])  # a column that is not there is refused by name
-        tell_curator(room, network)
-    crew = open_engine(engine)
-    try:
-        shares = _dealt_out(spec, tables, tasks or crew.width)
-        work = _Share(_sent(network), shares, dict(row_keys or {}), sums_only, _versions())
-        found = _heard(crew.map(work, list(range(len(shares)))), len(shares), tell)
-    finally:
-        if crew is not engine:
-            crew.close()
-    return _together(network, [found[place] for place in range(len(shares))])
+    with TableRoom(tables, private, naming=naming_columns(spec)) as room:
+        _check_owners(room, spec, private)
+        if not streams(network, sums_only):
+            tell_curator(room, network)
+        crew = open_engine(engine)
+        try:
+            shares = _dealt_out(room, spec, tables, tasks or crew.width)
+            work = _Share(_sent(network), shares, dict(row_keys or {}), sums_only, _versions())
+            found = _heard(crew.map(work, list(range(len(shares)))), len(shares), tell)
+        finally:
+            if crew is not engine:
+                crew.close()
+        values = _together(network, [found[place] for place in range(len(shares))])
+        if streams(network, sums_only):
+            tell_curator(room, network, values.listed)
+    return values
+
+
+def _check_owners(room: TableRoom, spec: Spec, private: Iterable[str]) -> None:
+    """A column that is not there is refused by name."""
+    for name in private:
+        if (owner := _owner(spec, name)) is not None:
+            room.types(name, [owner])
 
 
 def _heard(results: Iterator[tuple[int, Values]], number: int, tell: Callable[[str], None]) -> dict[int, Values]:
@@ -123,21 +132,21 @@ class _Share:
         spec, mine = self.network.spec, self.shares[place]
         with told_to(set()):  # the curator is told once, of all shares together
             kept = without_forgotten(spec, mine) if spec.forgotten else mine
-            return self.network.evaluate(kept, self.row_keys, sums_only=self.sums_only)
+            return evaluate(self.network, kept, self.row_keys, sums_only=self.sums_only, tell=False)
 
 
 def _versions() -> dict[str, str]:
     return {name: metadata.version(name) for name in ("sfumato", "duckdb")}
 
 
-def _dealt_out(spec: Spec, tables: Mapping[str, Any], shares: int) -> tuple[dict[str, Any], ...]:
+def _dealt_out(room: TableRoom, spec: Spec, tables: Mapping[str, Any], shares: int) -> tuple[dict[str, Any], ...]:
     """The tables of every share; tables about nobody are whole in each."""
     owners = {name: owner for name in tables if (owner := _owner(spec, name)) is not None}
     if len(owners) == 1 and shares > 1:
         ((name, owner),) = owners.items()
-        files = _whole_files(spec, name, tables[name], owner, shares)
+        files = _whole_files(room, spec, name, tables[name], owner, shares)
         if files:
-            return tuple({**tables, name: some} for some in files)
+            return tuple({**tables, name: Portion(some, "", alone=(owner,))} for some in files)
     return tuple(
         {name: _portion(tables[name], owners.get(name), place, shares) for name in tables} for place in range(shares)
     )
@@ -157,16 +166,15 @@ def _portion(table: Any, owner: str | None, place: int, shares: int) -> Any:
     return Portion(table, f"hash({sql_name(owner)}::VARCHAR) % {shares} = {place}", (owner,))
 
 
-def _whole_files(spec: Spec, name: str, table: Any, owner: str, shares: int) -> list[tuple[str, ...]]:
+def _whole_files(room: TableRoom, spec: Spec, name: str, table: Any, owner: str, shares: int) -> list[tuple[str, ...]]:
     """Files of a folder by share, the largest first to whoever has least; none where one person may be in two."""
     if not isinstance(table, str | Path) or not Path(table).is_dir():
         return []
     paths = sorted(files_in(Path(table)), key=lambda path: path.stat().st_size, reverse=True)
     if len(paths) < shares or paths[0].suffix.lower() != ".parquet":
         return []
-    with TableRoom({name: table}, [name], naming={name: [owner]}) as room:
-        if crowd_of(room, layout_of(spec, name), owner) != Crowd(None, False):
-            return []
+    if crowd_of(room, layout_of(spec, name), owner) != Crowd(None, False):
+        return []
     piles: list[list[Path]] = [[] for _ in range(shares)]
     for path in paths:
         min(piles, key=lambda pile: sum(one.stat().st_size for one in pile)).append(path)
@@ -186,4 +194,5 @@ def _together(network: Network, parts: list[Values]) -> Values:
         node.name: node.question.total([part.aggregates[node.name] for part in parts]) for node in network.aggregates
     }
     whole = frozenset.intersection(*(part.whole for part in parts))
-    return Values(individuals, rows, parts[0].shared, sums, whole)
+    listed = frozenset.intersection(*(part.listed for part in parts))
+    return Values(individuals, rows, parts[0].shared, sums, whole, listed)
