@@ -90,9 +90,9 @@ def test_only_columns_that_are_read_are_assumed_to_be_complete(kind):
         assert (f"{name} as " in assumed) == (name in read)
 
 
-def test_what_the_error_beside_a_column_is_about_is_said_once(tmp_path):
+def test_that_invented_values_have_no_interval_is_said_once(tmp_path):
     study = shop("synthetic")
-    sentence = "The error beside a column"
+    sentence = "no value in them has an interval"
     assert str(study.plan(size=1000)).count(sentence) == 1
     assert report_html(study.plan(size=1000).plan).count(sentence) == 1
     (tmp_path / "study.pl").write_text(study.to_text(), encoding="utf-8")

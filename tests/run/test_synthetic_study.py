@@ -17,7 +17,9 @@ from sfumato import Categories, Interval, Ledger, Study
 from sfumato.cli.app import app
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import PlanError, SfumatoError, UnprovedError
+from sfumato.evidence.explain import explain
 from sfumato.plan.plan import Plan
+from sfumato.plan.told import told_before
 from sfumato.plan.usefulness import verdicts
 from sfumato.release.synthetic.measure import Measurer
 from sfumato.run.planning import make_plan
@@ -59,6 +61,17 @@ def patients(rows: int = 4000) -> pd.DataFrame:
 
 def planned(text: str, size: float = 4000) -> Plan:
     return make_plan(text, sizes={"people": size})
+
+
+def test_no_text_gives_an_invented_value_an_interval():
+    plan = planned(study())
+    told = [one for publication in plan.publications for seen in publication.seen for one in told_before(seen)]
+    assert len(told) == 3
+    for one in told:
+        assert "shares of its levels about" in one.sentence
+        assert one.error == "–"
+    texts = [explain(plan, "public"), *(one.sentence for one in told)]
+    assert not any("interval: value" in text for text in texts)
 
 
 @pytest.mark.parametrize(

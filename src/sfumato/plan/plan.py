@@ -42,8 +42,9 @@ _DELTA = 1e-6
 
 #: What the error of a number rests on before it is drawn: nothing but the noise; the number of individuals, which will
 #: be public; what will be drawn itself, such as the noisy size of a group, so that only its file can tell it; or it is
-#: a random answer, which is wrong with the probability `error`.
-Basis = Literal["known", "people", "drawn", "answer"]
+#: a random answer, which is wrong with the probability `error`; or a column of invented rows, of which the shares of
+#: levels are about so far off in all, and no value stands for anybody.
+Basis = Literal["known", "people", "drawn", "answer", "shares"]
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ class Told:
     wrong: float | None = None  # of a random answer: how often it is not the true one
     #: Whether its error follows from what is drawn: what is told before is for values spread evenly over their ranges.
     expected: bool = False
+    #: Whether it is how far the shares of a column's levels are off in all: invented rows have no other error.
+    shares: bool = False
 
     @property
     def name(self) -> str:
@@ -49,13 +51,15 @@ class Told:
 
     @property
     def error(self) -> str:
-        return digits(self.standard_error) if self.wrong is None else "–"
+        return digits(self.standard_error) if self.wrong is None and not self.shares else "–"
 
     @property
     def within(self) -> str:
         """The 95 % interval around the value."""
         if self.wrong is not None:
             return f"an answer each, in {digits(100 * self.wrong)} % of cases altered by the noise"
+        if self.shares:
+            return f"shares of its levels about {digits(self.standard_error)} off in all"
         if math.isinf(self.below) and math.isinf(self.above):
             return "unbounded"
         if digits(self.below) == digits(self.above):
@@ -67,7 +71,7 @@ class Told:
         """All of it in a line."""
         many = f", each of {self.count} numbers" if self.count > 1 else ""
         note = f" {self.note}" if self.note else ""
-        if self.wrong is not None:
+        if self.wrong is not None or self.shares:
             return f"{self.name}: {self.within}.{note}"
         if self.expected:
             return (
@@ -87,6 +91,8 @@ def told_before(seen: Seen) -> tuple[Told, ...]:
 
     >>> told_before(Seen("age", 4.0, 3.92))[0].within
     '±3.92'
+    >>> told_before(Seen("age", 0.0001, 0.0196, basis="shares"))[0].sentence
+    'age: shares of its levels about 0.01 off in all.'
     """
     if seen.basis == "answer":
         return (Told(seen.node, "", 1, math.sqrt(seen.error), 1.0, 1.0, seen.note, seen.error),)
@@ -98,7 +104,8 @@ def told_before(seen: Seen) -> tuple[Told, ...]:
             for label, count, (error, width), note in zip(seen.labels, counts, seen.numbers, notes, strict=True)
         )
     ends = (seen.standard_error, seen.half_width, seen.half_width)
-    return (Told(seen.node, "", seen.size, *ends, seen.note, expected=seen.basis == "drawn"),)
+    kind = {"expected": seen.basis == "drawn", "shares": seen.basis == "shares"}
+    return (Told(seen.node, "", seen.size, *ends, seen.note, **kind),)
 
 
 def told_of_rows(node: str, rows: Iterable[Mapping[str, Any]]) -> tuple[Told, ...]:

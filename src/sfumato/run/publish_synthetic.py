@@ -87,8 +87,8 @@ class SyntheticPublisher(Publisher):
         rows = max(size * wanted.rows, 1.0)
         seen = [self._seen(name, own) for name in wanted.columns]
         note = (
-            f"Expected of the rows: {own}. They are invented, good for tables of one or two columns and for models. "
-            "The error beside a column is that of the shares of its levels, all together."
+            f"Expected of the rows: {own}. They are invented, good for tables of one or two columns and for models, "
+            "and no value in them has an interval."
         )
         seen[0] = dataclasses.replace(seen[0], note=note)
         columns = len(wanted.columns)
@@ -100,7 +100,7 @@ class SyntheticPublisher(Publisher):
     def _seen(name: str, forecast: Forecast) -> Seen:
         """Of a column: the share of any of its levels, by the noise of the tables it is measured in."""
         error = forecast.one_way if forecast.known else 1.0
-        return Seen(name, error**2, min(1.0, _NORMAL_95 * error))
+        return Seen(name, error**2, min(1.0, _NORMAL_95 * error), basis="shares")
 
     def settle(self, wanted: Wanted, guarantee: Guarantee, size: float) -> Act:
         return self.act(self, wanted, guarantee, {})

@@ -227,7 +227,8 @@ class StudyPlan(Shown):
         for row in self.errors.rows():
             alike = rows and all(rows[-1][name] == row[name] for name in row if name != "group")
             if alike:
-                rows[-1] = {**rows[-1], "numbers": rows[-1]["numbers"] + 1, "group": "each"}
+                each = "shares of each" if row["group"].startswith("shares of ") else "each"
+                rows[-1] = {**rows[-1], "numbers": rows[-1]["numbers"] + 1, "group": each}
             else:
                 rows.append({**row, "numbers": 1})
         order = ("publication", "reader", "group", "numbers", "half_width", "standard_error")
@@ -263,6 +264,7 @@ def _error_rows(plan: Plan) -> Iterator[Mapping[str, Any]]:
     for planned in plan.publications:
         for seen in planned.seen:
             own = seen.node.removesuffix("(P)") if len(planned.seen) > 1 else ""
+            own = f"shares of {seen.node.removesuffix('(P)')}" if seen.basis == "shares" else own
             for key, (error, width) in zip(_about(seen, keys), _numbers(seen), strict=True):
                 yield {
                     "publication": planned.name,
