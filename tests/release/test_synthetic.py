@@ -482,6 +482,18 @@ def test_forecasts_fall_with_rows_and_epsilon_and_say_when_nothing_is_known():
     assert "unknown, up to 1" in str(hopeless[0])
 
 
+def test_of_two_columns_the_pair_is_measured_and_its_forecast_says_so():
+    generator = np.random.default_rng(2)
+    smoker = generator.choice(["no", "yes"], 5000, p=[0.7, 0.3])
+    ill = np.where(generator.random(5000) < np.where(smoker == "yes", 0.6, 0.1), "yes", "no")
+    schema = Schema({"smoker": Categories(["no", "yes"]), "ill": Categories(["no", "yes"])})
+    release = SyntheticRelease(schema, 1.0, 1e-6, label="ill")
+    (told,) = release.expected(5000)
+    real = pd.DataFrame({"smoker": smoker, "ill": ill})
+    reached = np.mean([variation(real, pd.DataFrame(release.release(real).table), ["smoker", "ill"]) for _ in range(8)])
+    assert reached / 4 < told.two_way < 4 * reached
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
 @pytest.mark.by_day(1)
 def test_intervals_of_measured_counts_hold_the_truth(epsilon):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +115,10 @@ def forecasts(
     for plan in _plans(len(others), len(sizes), typical, bool(candidates)):
         root = math.sqrt(plan.first)
         one = [_variation(spread[at], error / root * beside, rows) for at, error in zip(others, first, strict=True)]
-        found.append(_forecast(plan, float(np.mean(one)), typical, drowned, alone=len(sizes) == 1))
+        made = _forecast(plan, float(np.mean(one)), typical, drowned, alone=len(sizes) == 1)
+        # Of two columns the one pair there is is measured itself.
+        whole = label is not None and len(sizes) == 2 and bool(pairs_within(sizes, (label,)))
+        found.append(replace(made, two_way=made.one_way) if whole else made)
     return tuple(found)
 
 
