@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class LevelPlot:
 def marginals_page(title: str, measured: Sequence[Measured], about: Sequence[str] = ()) -> str:
     """The page. Bars are rows, dots measured counts, lines their 95 % intervals."""
     columns = list(dict.fromkeys(name for one in measured for name in one.columns))
-    pairs = sorted((_distance(one), " and ".join(one.columns)) for one in measured if len(one.columns) == 2)
+    pairs = sorted((_distance(one), " and ".join(one.columns)) for one in _once(measured) if len(one.columns) == 2)
     return page(
         "marginals.html",
         title=title,
@@ -65,6 +65,17 @@ def marginals_page(title: str, measured: Sequence[Measured], about: Sequence[str
         plots=[_plot(name, measured) for name in columns],
         pairs=pairs[-_MOST_PAIRS:][::-1],
     )
+
+
+def _once(measured: Sequence[Measured]) -> list[Measured]:
+    """Each table once: what was measured in several rounds, each weighed by its precision."""
+    found: dict[tuple[str, ...], Measured] = {}
+    for one in measured:
+        other = found.get(one.columns, one)
+        mine, theirs = one.standard_error**-2, 0.0 if other is one else other.standard_error**-2
+        counts = (mine * one.counts + theirs * other.counts) / (mine + theirs)
+        found[one.columns] = replace(one, counts=counts, standard_error=(mine + theirs) ** -0.5)
+    return list(found.values())
 
 
 def _plot(name: str, measured: Sequence[Measured]) -> LevelPlot:
