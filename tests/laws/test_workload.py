@@ -86,4 +86,9 @@ def test_the_law_finds_a_plan_that_leaves_them_out():
 
 def test_the_law_finds_bins_without_a_bound():
     """As it was: with as many bins as were bought a pair had more cells than are counted."""
-    assert found(lambda patch: patch.setattr(release, "_most_bins", lambda *given: 10_000), range(45, 60))
+
+    def plant(patch) -> None:
+        patch.setattr(release, "_most_bins", lambda *given: 10_000)
+        patch.setattr(release.SyntheticRelease, "_fits", lambda self, levels: True)
+
+    assert found(plant, range(45, 60))

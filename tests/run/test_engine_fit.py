@@ -244,7 +244,7 @@ def test_refusals_name_no_value(folder, engine, tmp_path):
     make = ESTIMATORS["logistic"][2]
     with pytest.raises(DataError, match="NaN"):
         fit(make(), broken, "b", engine=engine)
-    with pytest.raises(DataError, match="more classes"):
+    with pytest.raises(DataError, match="not among the 2 declared"):
         fit(make().set_params(classes=["a", "b"]), folder, "y", engine=engine)
     with pytest.raises(DataError, match="declared"):
         fit(make().set_params(classes=None), folder, "b", engine=engine)

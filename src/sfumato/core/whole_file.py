@@ -1,7 +1,7 @@
 """Files that are there as a whole or not at all.
 
 In:   a path and text, or somebody who writes a draft.
-Out:  the file; a reader finds the old one or the new one, never half of it.
+Out:  the file; a reader finds the old one or the new one, never half of it. file_mark: by what a change is noticed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["draft_of", "write_whole_file"]
+__all__ = ["draft_of", "file_mark", "write_whole_file"]
 
 
 @contextmanager
@@ -40,3 +40,9 @@ def write_whole_file(path: str | os.PathLike[str], text: str) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
+
+
+def file_mark(path: Path) -> tuple[int, int, int]:
+    """By what a changed file is noticed: size, time, place."""
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns, status.st_ino

@@ -139,7 +139,10 @@ def _words(what: str, text: str, unreadable: str) -> str:
             "absent is a decision about people: make it by a rule that looks at one row alone."
         )
     if text.startswith("Unknown label type: unknown"):  # scikit-learn guesses at a regression
-        return f"Unknown label type: {what} {unreadable} Python objects need a type, as by astype(str), or classes=[…]."
+        return (
+            f"Unknown label type: {what} is a column of Python objects that are no words: it {unreadable} Where none is "
+            "absent give it a type (astype(int), astype(str)), or declare classes=[…]."
+        )
     if text.startswith(_ABOUT_SHAPES):
         return text
     if "argument must be" in text:

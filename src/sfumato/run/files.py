@@ -10,7 +10,6 @@ value, as in a study: no cell makes the reading fail.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,13 +25,14 @@ from sfumato.core.cell_types import ARROW_TYPES
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.schema import Schema
 from sfumato.core.tables import typed_by_pandas
+from sfumato.core.whole_file import file_mark
 from sfumato.errors import DataError
 from sfumato.network.expression import sql_name
 from sfumato.network.tables import text_as_number
 from sfumato.network.text_files import header, text_batches
 from sfumato.release.synthetic.levels import kind_by_domain
 
-__all__ = ["TableFile", "file_mark", "kind_of", "new_sink", "refusing"]
+__all__ = ["TableFile", "kind_of", "new_sink", "refusing"]
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 
@@ -154,12 +154,6 @@ def kind_of(domain: Any) -> pa.DataType:
         return ARROW_TYPES[domain.scalar]
     calendar = domain.calendar if isinstance(domain, Interval) else ""
     return calendar_kind(calendar) if calendar else pa.float64()
-
-
-def file_mark(path: Path) -> tuple[int, int, int]:
-    """By what a changed file is noticed: size, time, place."""
-    status = os.stat(path)
-    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 @contextmanager

@@ -14,7 +14,6 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 __all__ = ["hash_of", "hashes", "write_manifest"]
@@ -31,6 +30,8 @@ def hashes(folder: Path) -> dict[str, str]:
     found = sorted(path for path in folder.rglob("*") if path.is_file())
     named = [(path.relative_to(folder), path) for path in found]
     shown = [(name, path) for name, path in named if not any(part.startswith(".") for part in name.parts)]
+    from concurrent.futures import ThreadPoolExecutor  # only where files are written
+
     with ThreadPoolExecutor() as pool:  # a large file is hashed while others may go on
         contents = pool.map(hash_of, [path for _, path in shown])
         return {name.as_posix(): content for (name, _), content in zip(shown, contents, strict=True)}

@@ -24,9 +24,10 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from sfumato.core.tables import nearest, typed_by_pandas
+from sfumato.core.whole_file import file_mark
 from sfumato.errors import DataError, InputError, SchemaError
 from sfumato.network.agreed import agreed, first_other
-from sfumato.run.files import file_mark, refusing
+from sfumato.run.files import refusing
 
 __all__ = ["PartLayout", "PartitionedTable", "Piece", "TablePart", "grouped"]
 

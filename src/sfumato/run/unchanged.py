@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from sfumato.core.whole_file import file_mark
 from sfumato.errors import DataError
 from sfumato.network.plain import Portion
 from sfumato.network.stores.folder import files_in
 from sfumato.network.stores.store import StoredRows
 from sfumato.network.text_files import TextTable
-from sfumato.run.files import file_mark
 
 __all__ = ["unchanged"]
 

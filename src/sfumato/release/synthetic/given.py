@@ -83,6 +83,7 @@ def without_people(table: Any, people: str | None) -> Any:
 
 
 def people_of(table: Any, people: str) -> list[str | None]:
+    """Whose each row is, by the name that all ways of writing it share; None of nobody's."""
     try:
         column = table[people]
     except (KeyError, ValueError, TypeError):
