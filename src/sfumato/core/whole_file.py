@@ -1,7 +1,7 @@
 """Files that are there as a whole or not at all.
 
 In:   a path and text, or somebody who writes a draft.
-Out:  the file; a reader finds the old one or the new one, never half of it. file_mark: by what a change is noticed.
+Out:  the file; a reader finds the old one or the new one, never half of it; file_mark, by what a change is noticed.
 """
 
 from __future__ import annotations
