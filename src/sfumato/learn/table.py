@@ -140,8 +140,8 @@ def _words(what: str, text: str, unreadable: str) -> str:
         )
     if text.startswith("Unknown label type: unknown"):  # scikit-learn guesses at a regression
         return (
-            f"Unknown label type: {what} is a column of Python objects that are no words: it {unreadable} Where none is "
-            "absent give it a type (astype(int), astype(str)), or declare classes=[…]."
+            f"Unknown label type: {what} is a column of Python objects that are no words: it {unreadable} Where none "
+            "is absent give it a type (astype(int), astype(str)), or declare classes=[…]."
         )
     if text.startswith(_ABOUT_SHAPES):
         return text
