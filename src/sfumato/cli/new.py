@@ -147,15 +147,11 @@ def _table_inside(file: Path, inside: str | None) -> str | None:
 
 def header_of(table: Path, inside: str | None = None) -> tuple[StarterColumn, ...]:
     """Names and types of a table's columns; of a database those of the table `inside`."""
-    store = file_store(table) if inside is not None else None
     _check_there(table)
     if table.is_dir():
         table = files_in(table)[0]
     try:
-        if store is not None and inside is not None:
-            columns = _columns(store.header(inside))
-        else:
-            columns = _csv_header(table) if table.suffix.lower() in (".csv", ".tsv") else _columns(_read_schema(table))
+        columns = _header(table, inside)
     except (OSError, pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
         raise DataError(
             f"{table.name} has no header that can be read ({type(error).__name__}). Give a .parquet, .csv, .duckdb or "
@@ -166,6 +162,13 @@ def header_of(table: Path, inside: str | None = None) -> tuple[StarterColumn, ..
     if told := alike_names(inside or table.name, (column.name for column in columns)):
         raise DataError(f"{told}. Rename one. Nothing was written.")
     return columns
+
+
+def _header(table: Path, inside: str | None) -> tuple[StarterColumn, ...]:
+    store = file_store(table) if inside is not None else None
+    if store is not None and inside is not None:
+        return _columns(store.header(inside))
+    return _csv_header(table) if table.suffix.lower() in (".csv", ".tsv") else _columns(_read_schema(table))
 
 
 def _check_there(table: Path) -> None:

@@ -91,19 +91,28 @@ def starter_schema(file: str, columns: Sequence[StarterColumn]) -> str:
             "",
             f"[columns.{json.dumps(column.name, ensure_ascii=False)}]   # {_plain(column.type) or 'type unknown'}",
         ]
-        if column.type == "bool":
-            lines += ['kind = "categories"', "values = [false, true]", "# null = false   # for absent cells"]
-        elif _is_day(column):
-            lines += ['kind = "interval"', 'low = "FILL IN"    # a day, such as 2020-01-01', 'high = "FILL IN"']
-            lines += ["# null = 2020-01-01   # for absent cells"]
-        elif column.kind == "category":
-            lines += ['kind = "categories"', 'values = "FILL IN, for example [\\"a\\", \\"b\\"]"']
-            lines += ['# null = "a"      # for absent cells', '# unknown = "b"   # for categories that are not listed']
-        else:
-            if column.kind == "unknown":
-                lines += ['# of categories: kind = "categories" and values = ["a", "b"] instead of the three lines']
-            lines += ['kind = "interval"', 'low = "FILL IN"', 'high = "FILL IN"', "# null = 0   # for absent cells"]
+        lines += _schema_lines(column)
     return "\n".join(lines) + "\n"
+
+
+def _schema_lines(column: StarterColumn) -> list[str]:
+    """What a column's type lets one begin with."""
+    if column.type == "bool":
+        return ['kind = "categories"', "values = [false, true]", "# null = false   # for absent cells"]
+    numbers = ['kind = "interval"', 'low = "FILL IN"', 'high = "FILL IN"', "# null = 0   # for absent cells"]
+    if _is_day(column):
+        day = 'low = "FILL IN"    # a day, such as 2020-01-01'
+        return [numbers[0], day, numbers[2], "# null = 2020-01-01   # for absent cells"]
+    if column.kind == "category":
+        words = ['kind = "categories"', 'values = "FILL IN, for example [\\"a\\", \\"b\\"]"']
+        return [
+            *words,
+            '# null = "a"      # for absent cells',
+            '# unknown = "b"   # for categories that are not listed',
+        ]
+    if column.kind == "unknown":
+        return ['# of categories: kind = "categories" and values = ["a", "b"] instead of the three lines', *numbers]
+    return numbers
 
 
 #: A CSV file has no types: telling them would need its rows.

@@ -138,8 +138,9 @@ class KernelStepsClassifier(PrivateKernelClassifier):
     # ── what is public ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _check(self) -> None:
-        whole = isinstance(self.steps, int | np.integer) and not isinstance(self.steps, bool)
-        if self.steps != "auto" and not (whole and 1 <= self.steps <= _MOST_STEPS):
+        steps: Any = self.steps
+        whole = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
+        if steps != "auto" and not (whole and 1 <= steps <= _MOST_STEPS):
             raise InputError(f"steps must be 'auto' or a whole number from 1 to {_MOST_STEPS}. Nothing was spent.")
         if self.rate != "auto":
             moderate(self.rate, "rate")

@@ -136,7 +136,8 @@ class JunctionTree:
         if lead:  # whole rows added up are several times faster than sums within them
             table = table.reshape(-1, *table.shape[lead:]).sum(axis=0)
         rest = columns[lead:]
-        return np.einsum(table, range(len(rest)), [at for at, column in enumerate(rest) if column in scope])
+        kept = [at for at, column in enumerate(rest) if column in scope]
+        return np.einsum(table, range(len(rest)), kept)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
     def spread(self, clique: int, scope: Scope, table: NDArray[Any]) -> NDArray[Any]:
         """A table over `scope`, shaped so that it multiplies into the clique's."""

@@ -109,15 +109,13 @@ def forecasts(
     noise = [_variation(np.outer(spread[a], spread[b]), each, rows) for a, b in candidates]
     typical = float(np.mean(noise or [0.0]))
     drowned = [_drowned(sizes[a] * sizes[b], each, rows) for a, b in candidates]
-    first = list(map(deviation, _first_shares(sizes, label)))
-    beside = 1 if label is None else math.sqrt(sizes[label])
+    first = _first_errors(sizes, label, deviation)
+    whole = label is not None and len(sizes) == 2 and bool(pairs_within(sizes, (label,)))
     found = []
     for plan in _plans(len(others), len(sizes), typical, bool(candidates)):
-        root = math.sqrt(plan.first)
-        one = [_variation(spread[at], error / root * beside, rows) for at, error in zip(others, first, strict=True)]
+        one = [_variation(spread[at], error / math.sqrt(plan.first), rows) for at, error in first.items()]
         made = _forecast(plan, float(np.mean(one)), typical, drowned, alone=len(sizes) == 1)
         # Of two columns the one pair there is is measured itself.
-        whole = label is not None and len(sizes) == 2 and bool(pairs_within(sizes, (label,)))
         found.append(replace(made, two_way=made.one_way) if whole else made)
     return tuple(found)
 
@@ -163,6 +161,13 @@ def _plans(others: int, columns: int, typical: float, candidates: bool) -> list[
         (RowRound(0.05, 0.25, forest), RowRound(0.05, 0.25, more)),
     )
     return [pairs, tree, rounds]
+
+
+def _first_errors(sizes: Sequence[int], label: int | None, deviation: Deviation) -> dict[int, float]:
+    """The standard error of each column's counts, the label summed out, if all of μ² went to the first tables."""
+    beside = 1 if label is None else math.sqrt(sizes[label])
+    shares = _first_shares(sizes, label)
+    return {at: beside * deviation(share) for at, share in zip(_others(len(sizes), label), shares, strict=True)}
 
 
 def _first_shares(sizes: Sequence[int], label: int | None) -> list[float]:

@@ -270,9 +270,7 @@ class SyntheticRelease:
         few: Sequence[str],
     ) -> tuple[pa.Table, dict[str, Any]]:
         seed = self._row_seed()
-        rows = self.rows or max(1, round(fitted.total))
-        if self.rows is None and self._hides_rows and not (forecast.known and is_told(fitted.total, walk.measured)):
-            rows = min(rows, _MOST_OF_NOISE)
+        rows = self._row_count(fitted.total, told=forecast.known and is_told(fitted.total, walk.measured))
         made, codes = self._decoded(levels, fitted.rows(rows, np.random.default_rng(seed)), seed)
         notes = _notes(forecast, few)
         certificate = Certificate.issue(
@@ -284,18 +282,7 @@ class SyntheticRelease:
             guarantee=self.promise,
             publishable=not isinstance(self.random_state, int),
         )
-        counted = PairCounts.empty(walk.sizes, [one.scope for one in walk.measured if len(one.scope) == 2])
-        counted.add(list(codes.T))
-        measured = tuple(
-            Measured(
-                tuple(levels[column].name for column in one.scope),
-                tuple(levels[column].names for column in one.scope),
-                one.counts,
-                one.deviation,
-                counted[one.scope] * (fitted.total / rows),
-            )
-            for one in walk.measured
-        )
+        measured = _measured(walk, levels, codes, fitted.total / rows)
         facts = {
             "measured": measured,
             "guarantee": certificate.guarantee,
@@ -305,6 +292,13 @@ class SyntheticRelease:
             "notes": notes,
         }
         return made, facts
+
+    def _row_count(self, total: float, *, told: bool) -> int:
+        """As many rows as are asked for, or as were measured; of a number that is next to noise not too many."""
+        if self.rows is not None:
+            return self.rows
+        found = max(1, round(total))
+        return min(found, _MOST_OF_NOISE) if self._hides_rows and not told else found
 
     def _decoded(self, levels: Sequence[Levels], codes: Codes, seed: int) -> tuple[pa.Table, Codes]:
         """Rows in another order, with a value for each level; and their levels."""
@@ -379,6 +373,22 @@ class SyntheticRelease:
 
     def _workload(self) -> list[Scope]:
         return [tuple(sorted(self._place(name) for name in names)) for names in self.workload or ()]
+
+
+def _measured(walk: Walk, levels: Sequence[Levels], codes: Codes, weight: float) -> tuple[Measured, ...]:
+    """What was measured, beside how often each cell occurs in the rows, each of which counts as `weight`."""
+    counted = PairCounts.empty(walk.sizes, [one.scope for one in walk.measured if len(one.scope) == 2])
+    counted.add(list(codes.T))
+    return tuple(
+        Measured(
+            tuple(levels[column].name for column in one.scope),
+            tuple(levels[column].names for column in one.scope),
+            one.counts,
+            one.deviation,
+            counted[one.scope] * weight,
+        )
+        for one in walk.measured
+    )
 
 
 def _with_edges(
