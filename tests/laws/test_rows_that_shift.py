@@ -42,8 +42,11 @@ class Tape:
         return self.drawn[-1]
 
     def around(self, monkeypatch, fit: Callable[[], object]) -> object:
+        def released(seeds: Seeds, noise: object, exact: np.ndarray | Callable[[], np.ndarray]) -> np.ndarray:
+            return self(seeds, noise, exact)
+
         with monkeypatch.context() as patch:
-            patch.setattr(Seeds, "released", lambda seeds, noise, exact: self(seeds, noise, exact))
+            patch.setattr(Seeds, "released", released)
             return fit()
 
 
