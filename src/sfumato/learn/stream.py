@@ -87,8 +87,8 @@ def fit_on_device(estimator: Any, X: Any, y: Any) -> Any:
     if not sums_suffice(estimator):
         raise InputError(
             f"{type(estimator).__name__} learns on the host, and these rows lie on a device: pass them as a NumPy "
-            "array, as x.cpu().numpy() makes of a torch tensor and x.get() of a CuPy array, or use KernelMeanClassifier or "
-            "PrivateSVC, which learn there. Nothing was spent."
+            "array, as x.cpu().numpy() makes of a torch tensor and x.get() of a CuPy array, or use "
+            "KernelMeanClassifier or PrivateSVC, which learn there. Nothing was spent."
         )
     matrix = device_matrix(estimator, X)
     labels = to_host(y) if is_device_array(y) else y
