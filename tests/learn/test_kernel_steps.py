@@ -142,6 +142,16 @@ def test_what_means_nothing_is_refused():
             KernelStepsClassifier(1.0, 1e-6, **options).fit(X, y)
 
 
+def test_rows_on_a_device_are_told_where_to_go():
+    """Nothing about sums, of which who has a matrix knows nothing."""
+    strict = pytest.importorskip("array_api_strict")
+    X, y = table(60)
+    with pytest.raises(InputError, match=r"pass them as a NumPy array.* Nothing was spent\."):
+        KernelStepsClassifier(1.0, 1e-6).fit(strict.asarray(X), strict.asarray(y))
+    model = KernelStepsClassifier(1.0, 1e-6, n_components=20, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(strict.asarray(X)), model.decision_function(X), atol=1e-9)
+
+
 def test_features_that_are_not_kept_give_the_same_model(monkeypatch, tmp_path):
     X, y = table(2500)
     kept = KernelStepsClassifier(1.0, 1e-6, n_components=20, classes=[0, 1, 2], random_state=0).fit(X, y)

@@ -112,7 +112,8 @@ class FourierFeatures:
         self._generator = np.random.default_rng(seeds.next())  # no privacy rests on these draws
         self.frequencies: np.ndarray | None = None
 
-    def __call__(self, matrix: Any) -> Any:
+    def __call__(self, matrix: Any, *, one_by_one: bool = False) -> Any:
+        """`one_by_one` makes a row's features the same numbers wherever it stands, on the host."""
         if self.frequencies is None:
             shape = (matrix.shape[1], self.pairs)
             self.frequencies = _LAWS[self.kernel](self._generator, self.gamma, shape)
@@ -125,7 +126,7 @@ class FourierFeatures:
         else:
             matrix = canonical(matrix)
             matrix, _ = tamed(matrix, row_norms(matrix), LONGEST)
-        phases = matrix @ self.frequencies
+        phases = _each_alike(matrix, self.frequencies) if one_by_one else matrix @ self.frequencies
         phases = np.asarray(phases.todense() if sparse.issparse(phases) else phases) * np.reshape(factor, (-1, 1))
         features = np.empty((matrix.shape[0], 2 * self.pairs))
         np.cos(phases, out=features[:, : self.pairs])
@@ -160,7 +161,7 @@ class SketchFeatures:
         self._generator = np.random.default_rng(seeds.next())  # no privacy rests on these draws
         self.signs: np.ndarray | None = None
 
-    def __call__(self, matrix: Any) -> np.ndarray:
+    def __call__(self, matrix: Any, *, one_by_one: bool = False) -> np.ndarray:
         if is_device_array(matrix):
             raise InputError(
                 f"The {self.kernel} kernel is computed on the host: pass a NumPy array. Nothing was spent."
@@ -177,8 +178,18 @@ class SketchFeatures:
         extended /= np.linalg.norm(extended, axis=1, keepdims=True)
         features = np.full((len(rows), self.components), 1 / math.sqrt(self.components))
         for signs in np.split(self.signs, _DEGREES[self.kernel]):
-            features *= extended @ signs
+            features *= _each_alike(extended, signs) if one_by_one else extended @ signs
         return features / np.maximum(1.0, np.linalg.norm(features, axis=1, keepdims=True))
+
+
+def _each_alike(rows: Any, columns: np.ndarray) -> np.ndarray:
+    """The product of the two, a row at a time: at once, its last bits hang on how many rows stand around one.
+
+    >>> _each_alike(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
+    array([[11.]])
+    """
+    rows = np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows)
+    return np.matmul(rows[:, None, :], columns)[:, 0, :]
 
 
 def even_components(components: Any) -> int:

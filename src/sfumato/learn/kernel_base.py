@@ -194,8 +194,12 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         total = np.zeros(self._dimension(self.n_components_, classes))
         with calm_threads():
             for part in blocks(rows):
-                total += self._statistics(self.features_(rows[part, ...]), labels[part], classes)
+                total += self._statistics(self._features_of(rows[part, ...]), labels[part], classes)
         self.weights_ = self._weights(seeds.released(self.noise_, total), classes)
+
+    def _features_of(self, rows: np.ndarray) -> np.ndarray:
+        """For sums: a record more shifts those behind it, whose features must stay the same numbers."""
+        return self.features_(rows, one_by_one=not self._replaces())
 
     def _prepare(
         self,

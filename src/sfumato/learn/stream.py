@@ -84,6 +84,12 @@ def streamed_classes(estimator: Any) -> tuple[Any, ...] | None:
 
 def fit_on_device(estimator: Any, X: Any, y: Any) -> Any:
     """Fit a kernel classifier on a torch tensor or CuPy array where it lies; noise is drawn on the host."""
+    if not sums_suffice(estimator):
+        raise InputError(
+            f"{type(estimator).__name__} learns on the host, and these rows lie on a device: pass them as a NumPy "
+            "array, as x.cpu().numpy() makes of a torch tensor and x.get() of a CuPy array, or use "
+            "KernelMeanClassifier or PrivateSVC, which learn there. Nothing was spent."
+        )
     matrix = device_matrix(estimator, X)
     labels = to_host(y) if is_device_array(y) else y
     given = estimator.classes
