@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ from sfumato.errors import DataError
 from sfumato.network.agreed import Agreed, agreed, first_other
 from sfumato.network.expression import sql_name
 
-__all__ = ["Plain", "Portion", "plain_file", "plain_files", "plain_table", "text_of"]
+__all__ = ["Plain", "Portion", "number_text", "plain_file", "plain_files", "plain_table", "text_of"]
 
 #: Microseconds in a unit of time.
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -91,10 +93,8 @@ def plain_files(paths: Sequence[Path]) -> Plain:
         found = agreed(schemas)
         if found is None:
             raise _no_one_table(paths, schemas)
-        from pyarrow import dataset as arrow_dataset  # brings pandas where it is installed
-
-        read = arrow_dataset.dataset([str(path) for path in paths], schema=_as_read(found), format="parquet")
         _check_names(paths[0].name, found.schema.names)
+        read = _dataset(paths, schemas, found)
         plain = _plain(read, found.schema, found.numbers)
         native = not found.differing and all(map(_is_native, found.schema.types)) and not any(map(_is_pattern, paths))
         whole = frozenset.intersection(*map(_whole, schemas)) - found.differing
@@ -125,14 +125,60 @@ def _as_read(found: Agreed) -> pa.Schema:
     return pa.schema([(one.name, stored[one.name] or one.type) for one in found.schema])
 
 
+def _dataset(paths: Sequence[Path], schemas: Sequence[pa.Schema], found: Agreed) -> Any:
+    """The files as one; beside every column of `found.numbers` stands how many bits a decimal has in a row's file."""
+    from pyarrow import dataset as arrow_dataset  # brings pandas where it is installed
+    from pyarrow.fs import LocalFileSystem
+
+    stored, names = _as_read(found), [str(path) for path in paths]
+    if not found.numbers:
+        return arrow_dataset.dataset(names, schema=stored, format="parquet")
+    beside = {name: _beside(name, found) for name in found.numbers}
+    return arrow_dataset.FileSystemDataset.from_paths(
+        names,
+        schema=pa.schema([*stored, *(pa.field(mark, pa.int8()) for mark in beside.values())]),
+        format=arrow_dataset.ParquetFileFormat(),
+        filesystem=LocalFileSystem(),
+        partitions=[_bits_said(schema, beside) for schema in schemas],
+    )
+
+
+def _beside(name: str, found: Agreed) -> str:
+    """A name that no column has: it is longer than all of them."""
+    names = found.schema.names
+    return f"{'$' * max(map(len, names))}{names.index(name)}"
+
+
+def _bits_said(schema: pa.Schema, beside: Mapping[str, str]) -> Any:
+    """What holds of every row of a file with this schema."""
+    from pyarrow import dataset as arrow_dataset
+
+    def bits(name: str) -> int:
+        kind = schema.field(name).type
+        return kind.bit_width if pa.types.is_floating(kind) else 0
+
+    said = [arrow_dataset.field(mark) == pa.scalar(bits(name), pa.int8()) for name, mark in beside.items()]
+    return reduce(and_, said)
+
+
 def _shown_alike(plain: Plain, found: Agreed) -> dict[str, str]:
     """The SQL of columns that have another type in some file."""
-    # As text, which keeps all digits of whole numbers; a decimal that is whole is written without a point.
-    shown = {name: f"nullif({sql_name(name)}, 'nan')" for name in found.numbers}
+    # As text, which keeps all digits of whole numbers.
+    shown = {name: _written(name, _beside(name, found)) for name in found.numbers}
     for name in found.differing - found.numbers:
         # An expression, so that no condition is tried on a file's own type.
         shown[name] = f"([{plain.shown[name]}])[1]"
     return shown
+
+
+def _written(name: str, beside: str) -> str:
+    """SQL for the text of a number, which is the same in a file of decimals, and of decimals of 32 bits.
+
+    Arrow writes 1e+10 of the decimal 10000000000, who would be somebody else, and 0.1 of 0.10000000149 in 32 bits.
+    """
+    text = f"nullif({sql_name(name)}, 'nan')"
+    narrow, wide = (number_text(f"TRY_CAST({text} AS {kind})::DOUBLE") for kind in ("FLOAT", "DOUBLE"))
+    return f"(CASE {sql_name(beside)} WHEN 32 THEN {narrow} WHEN 64 THEN {wide} ELSE {text} END)"
 
 
 def _is_pattern(path: Path) -> bool:
@@ -188,6 +234,15 @@ def _plain(source: Any, schema: pa.Schema, text: Iterable[str] = ()) -> Plain:
 def _whole(schema: pa.Schema) -> frozenset[str]:
     """Columns that a schema says hold whole numbers."""
     return frozenset(field.name for field in schema if pa.types.is_integer(field.type)) - told_by_cells(schema)
+
+
+def number_text(number: str) -> str:
+    """SQL for the text of a floating-point number; of a whole one without a point, as that of a whole number.
+
+    Up to 10¹⁶, as `text_name` and `name_of` have it: from there on texts have an exponent.
+    """
+    whole = f"abs({number}) < 1e16 AND {number} = trunc({number})"
+    return f"(CASE WHEN {whole} THEN {number}::BIGINT::VARCHAR ELSE {number}::VARCHAR END)"
 
 
 # ── types ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -26,7 +26,7 @@ from sfumato.lang.spec import ROW, TABLE_ENDINGS, Column, Relation, RowLimit, Sp
 from sfumato.lang.term import Compound, Variable, indicator
 from sfumato.network.database import Database, borrowed
 from sfumato.network.expression import sql_level, sql_name
-from sfumato.network.plain import Plain, Portion, plain_file, plain_table
+from sfumato.network.plain import Plain, Portion, number_text, plain_file, plain_table
 from sfumato.network.stores.folder import read_files, read_folder
 from sfumato.network.stores.spool import SpooledRows
 from sfumato.network.stores.store import StoredRows
@@ -396,15 +396,6 @@ def _unreadable(failed: str) -> DataError:
         f"The tables could not be evaluated ({failed}). Check that every declared column exists and has the declared "
         "type. Nothing was published and nothing was spent."
     )
-
-
-def number_text(number: str) -> str:
-    """SQL for the text of a floating-point number; of a whole one without a point, as that of a whole number.
-
-    Up to 10¹⁶, as `text_name` and `name_of` have it: from there on texts have an exponent.
-    """
-    whole = f"abs({number}) < 1e16 AND {number} = trunc({number})"
-    return f"(CASE WHEN {whole} THEN {number}::BIGINT::VARCHAR ELSE {number}::VARCHAR END)"
 
 
 def decimal_name(cell: str) -> str:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from sfumato.errors import DataError, SfumatoError
 from sfumato.lang.spec import TABLE_ENDINGS
-from sfumato.network.agreed import agreed, first_other
+from sfumato.network.agreed import agreed, decimal_words, first_other
 from sfumato.network.spill import SpillFolder
 from sfumato.network.stores.addresses import address_of, place_of
 from sfumato.network.stores.spool import gathered
@@ -148,12 +148,7 @@ def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """A number as text where files of one table write it differently; a decimal that is none is absent."""
     if column.type == kind:
         return column
-    text = column.cast(kind)
-    if pa.types.is_floating(column.type):
-        import pyarrow.compute as pc  # a tenth of a second, and most files are alike
-
-        text = pc.call_function("if_else", [column.is_null(nan_is_null=True), pa.scalar(None, kind), text])
-    return text
+    return decimal_words(column) if pa.types.is_floating(column.type) else column.cast(kind)
 
 
 def _text(system: Any, files: list[str]) -> TextTable:
