@@ -71,6 +71,7 @@ def test_the_law_sees_a_target_centred_on_the_middle_of_its_interval(monkeypatch
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sfumato.learn.linear.TargetAtEndWarning")  # most are 0, the end of their interval
 @pytest.mark.parametrize("rows", [1000, 5000, 50_000])
 @pytest.mark.parametrize("name", SHAPES)
 def test_never_worse_at_night(name, rows):
