@@ -21,14 +21,11 @@ TOWNS = ["Bern", "Genève", "St. Gallen", "?"]
 
 
 def people(generator: np.random.Generator, rows: int = 400) -> pd.DataFrame:
-    """With absent cells in every column, and with towns and codes that no list has."""
+    """With absent cells in every column, and with towns and codes that no list has; codes rise with age."""
     frame = pd.DataFrame(
-        {
-            AGE: generator.uniform(0, 100, rows).round(1),
-            TOWN: generator.choice([*TOWNS, "Oz", "Ur"], rows),
-            CODE: generator.integers(1, 7, rows).astype(float),
-        }
+        {AGE: generator.uniform(0, 100, rows).round(1), TOWN: generator.choice([*TOWNS, "Oz", "Ur"], rows)}
     )
+    frame[CODE] = 1 + frame[AGE] // 17
     frame[ILL] = np.where(generator.random(rows) < frame[AGE] / 100, "yes", "no")
     for name in (AGE, TOWN, CODE):
         frame.loc[generator.random(rows) < 0.2, name] = None

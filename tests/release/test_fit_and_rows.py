@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from sfumato.release.synthetic.junction_tree import CountTable, Fitted, even_draws
+from sfumato.release.synthetic.drawn_rows import even_draws
+from sfumato.release.synthetic.junction_tree import CountTable, Fitted, JunctionTree
 
 
 def _least_loss(sizes, tables, total):
@@ -64,3 +65,47 @@ def test_many_small_groups_keep_the_shares_of_what_hangs_on_them(seed):
     # What hangs on other columns is drawn apart: two draws agree no more often than by chance.
     agreed = np.mean([np.mean(one == other) for one, other in itertools.pairwise(drawn)])
     assert abs(agreed - (weights[group] ** 2).sum(axis=1).mean()) < 0.02
+
+
+def _law(generator, columns=7):
+    """A random law over a few columns: its tree, and every cell by brute force; some pairs of values never occur."""
+    sizes = tuple(int(size) for size in generator.integers(2, 5, columns))
+    pairs = [pair for pair in itertools.combinations(range(columns), 2) if generator.random() < 0.5]
+    alone = [(column,) for column in range(columns) if generator.random() < 0.5]
+    potentials = {scope: generator.normal(size=[sizes[at] for at in scope]) * 2.0 for scope in [*pairs, *alone]}
+    never = {scope: generator.random([sizes[at] for at in scope]) < 0.2 for scope in pairs[:1]}
+    for cells in never.values():
+        cells[0, 0] = False
+    joint = np.ones(sizes)
+    for scope, potential in potentials.items():
+        possible = np.where(never.get(scope, False), 0.0, np.exp(potential))
+        joint = joint * possible.reshape([sizes[at] if at in scope else 1 for at in range(columns)])
+    tree = JunctionTree.over(sizes, [(column,) for column in range(columns)] + pairs, never)
+    return Fitted(tree, 1.0, potentials, tree.marginals(potentials, 1.0), 0.0), joint / joint.sum()
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("number", [7, 900, 20_000])
+def test_every_column_of_the_rows_has_the_counts_of_the_law(seed, number):
+    """To one row where every value may stand beside every other; near it where some may not. No impossible row."""
+    generator = np.random.default_rng([seed, number])
+    fitted, joint = _law(generator)
+    codes = fitted.rows(number, generator)
+    assert (joint[tuple(codes.T)] > 0).all()
+    expected = [joint.sum(axis=tuple(set(range(codes.shape[1])) - {at})) * number for at in range(codes.shape[1])]
+    missed = [np.bincount(codes[:, at], minlength=len(held)) - held for at, held in enumerate(expected)]
+    assert max(np.abs(one).max() for one in missed) <= (1.0 if (joint > 0).all() else 3.0) + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_are_of_the_law_on_average(seed):
+    """Every cell of every pair, also those that few draws have: no value is rounded away."""
+    generator = np.random.default_rng([seed, 5])
+    fitted, joint = _law(generator, columns=4)
+    draws = [fitted.rows(40, generator) for _ in range(400)]
+    for pair in itertools.combinations(range(4), 2):
+        expected = 40 * joint.sum(axis=tuple(set(range(4)) - set(pair)))
+        place = [np.ravel_multi_index(codes[:, list(pair)].T, expected.shape) for codes in draws]
+        found = np.mean([np.bincount(one, minlength=expected.size) for one in place], axis=0)
+        error = np.sqrt(np.maximum(expected.ravel(), 1e-3) / 400)
+        assert (np.abs(found - expected.ravel()) < 6 * error + 0.03).all()

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CountTable", "Fitted", "JunctionTree", "Scope", "cells_needed", "cells_of", "even_draws"]
+from sfumato.release.synthetic.drawn_rows import even_draws, evened, place
+
+__all__ = ["CountTable", "Fitted", "JunctionTree", "Scope", "cells_needed", "cells_of"]
 
 Numbers = NDArray[np.float64]
 #: Positions of columns, ascending.
 Scope = tuple[int, ...]
 _TINY = 1e-300
 _FAINT = 1e-100
-#: So many neighbouring groups of rows share out what their own shares leave over.
-_BLOCK = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,63 +225,19 @@ class Fitted:
         return None
 
     def rows(self, number: int, generator: np.random.Generator) -> NDArray[np.int32]:
-        """`number` rows of level codes, clique by clique, evenly spread within each value of what is known already."""
+        """`number` rows of level codes, column by column, evenly spread within each value of what is known already."""
         codes = np.zeros((number, len(self.tree.sizes)), np.int32)
         for at, clique in enumerate(self.tree.cliques):
             known = self.tree.separators[at]
-            new = tuple(column for column in clique if column not in known)
-            table = np.transpose(self.tables[at], [clique.index(column) for column in (*known, *new)])
-            weights = table.reshape(math.prod(self.tree.shape(known)), -1)
-            chosen = even_draws(_place(codes, known, self.tree.sizes), weights, generator)
-            for column, values in zip(new, np.unravel_index(chosen, self.tree.shape(new)), strict=True):
-                codes[:, column] = values
+            for column in (one for one in clique if one not in known):
+                scope = tuple(sorted((*known, column)))
+                table = np.moveaxis(self.tree.summed(at, self.tables[at], scope), scope.index(column), -1)
+                weights = table.reshape(-1, self.tree.sizes[column])
+                group = place(codes, known, self.tree.sizes)
+                drawn = even_draws(group, weights, generator)
+                codes[:, column] = evened(drawn, group, weights, generator)
+                known = scope
         return codes
-
-
-def _place(codes: NDArray[np.int32], scope: Scope, sizes: Sequence[int]) -> NDArray[np.int64]:
-    place = np.zeros(len(codes), np.int64)
-    for column in scope:
-        place *= sizes[column]
-        place += codes[:, column]
-    return place
-
-
-def even_draws(group: NDArray[np.int64], weights: Numbers, generator: np.random.Generator) -> NDArray[np.int64]:
-    """One cell per row by its group's weights: shares within a group are exact to 1, and over groups nearly so."""
-    # Everything in the order of the groups: sorted searches are several times faster than scattered ones.
-    order = np.argsort(group + generator.random(len(group)))
-    ordered = group[order]
-    sizes = np.bincount(group, minlength=len(weights))
-    first = np.cumsum(sizes) - sizes
-    alike = np.argsort(sizes, kind="stable")[np.count_nonzero(sizes == 0) :]  # neighbours with as many rows round alike
-    within = np.zeros(len(weights))
-    within[alike] = _spread_uniforms(len(alike), generator)
-    uniform = (np.arange(len(group)) - first[ordered] + within[ordered]) / sizes[ordered]
-    sums = weights.sum(axis=1, keepdims=True)
-    shares = np.where(sums > 0, weights / np.maximum(sums, _TINY), 1.0 / weights.shape[1])
-    ends = np.minimum(np.cumsum(shares, axis=1), 1.0)
-    ends[:, -1] = 1.0
-    # One sorted search for all groups: group g owns the interval [g, g + 1).
-    flat = (np.arange(len(weights))[:, None] + ends * (1 - 1e-12)).ravel()
-    found = np.searchsorted(flat, ordered + uniform * (1 - 2e-12), side="right") - ordered * weights.shape[1]
-    drawn = np.empty(len(group), np.int64)
-    drawn[order] = np.clip(found, 0, weights.shape[1] - 1)
-    return drawn
-
-
-def _spread_uniforms(number: int, generator: np.random.Generator) -> Numbers:
-    """Uniforms spread evenly over each _BLOCK of neighbours, and over each _BLOCK of these blocks finer still.
-
-    What is rounded up in one group is rounded down near by. The orders are random, so that two draws have nothing to
-    do with each other.
-    """
-    blocks = -(-number // _BLOCK)
-    order = np.arange(_BLOCK)
-    coarse = generator.permuted(np.broadcast_to(order, (blocks, _BLOCK)), axis=1)
-    many = -(-blocks // _BLOCK)
-    fine = generator.permuted(np.broadcast_to(order[:, None], (many, _BLOCK, _BLOCK)), axis=1).reshape(-1, _BLOCK)
-    inside = (np.take_along_axis(fine[:blocks], coarse, axis=1) + generator.random(coarse.shape)) / _BLOCK
-    return ((coarse + inside) / _BLOCK).ravel()[:number]
 
 
 def _warm(
