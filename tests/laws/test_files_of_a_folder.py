@@ -181,6 +181,26 @@ def test_one_file_changes_nothing_in_the_others(kind: pa.DataType, engine: int |
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("engine", [None, 2])
+@pytest.mark.parametrize("above", ["v=7", "g=b", "id=5", "c=1/w=0"])
+def test_the_name_of_a_folder_above_is_nobodys_cell(above: str, engine: int | None, tmp_path: Path):
+    """The engine took it for everybody's, until one cell that is no text had the files read in another way."""
+    files = files_of(random.Random(above))
+    found = []
+    for where in ("plain", above):
+        folder = tmp_path / where / "t"
+        folder.mkdir(parents=True)
+        as_parquet(files, folder)
+        asked, tables = network(), {"t": folder}
+        if engine is None:
+            values = asked.evaluate(tables, sums_only=True)
+        else:
+            values = evaluate_on(LocalEngine(), asked, tables, engine, sums_only=True)
+        found.append({name: [one.tolist() for one in sums.units] for name, sums in values.aggregates.items()})
+    assert found[0] == found[1]
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.slow
 def test_numbers_read_as_decimals_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Identifiers beyond 2^53 of other files would be merged."""

@@ -210,7 +210,9 @@ class TableRoom:
             self._add_plain(name)
             return
         listed = ", ".join(sql_level(str(path)) for path in plain.files)
-        self._show(name, {column: sql_name(column) for column in plain.shown}, f"read_parquet([{listed}])")
+        # A column is what the files say: the name of a folder above them, such as age=7, would be everybody's cell.
+        source = f"read_parquet([{listed}], hive_partitioning = false)"
+        self._show(name, {column: sql_name(column) for column in plain.shown}, source)
 
     def _add_plain(self, name: str) -> None:
         plain, raw = self._plains[name], f"{self.names[name]}_raw"
