@@ -6,6 +6,7 @@ Parquet by its type, in CSV by the text of everybody's numbers in that file. Wha
 
 from __future__ import annotations
 
+import math
 import random
 import uuid
 from collections import Counter
@@ -198,6 +199,36 @@ def test_the_name_of_a_folder_above_is_nobodys_cell(above: str, engine: int | No
             values = evaluate_on(LocalEngine(), asked, tables, engine, sums_only=True)
         found.append({name: [one.tolist() for one in sums.units] for name, sums in values.aggregates.items()})
     assert found[0] == found[1]
+
+
+SEVERAL = """
+source(t, 't/'). column(t, id, person(P)). missing(t, never). rows_per_person(t, 2).
+column(t, v, v(P)). column(t, c, c(P)). random(v(P)) :- person(P). random(c(P)) :- person(P).
+range(v(P), 0, 10). range(c(P), [1, 2 | 3]). dataset(people, domain(P, person(P))).
+privacy_requirement(openness(public), people, dp(2, 0.000001)).
+sum(s, v(P), person(P)). histogram(h, c(P), person(P)).
+publish(s, s, openness(public)). publish(h, h, openness(public)).
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_no_number_is_absent_whatever_type_others_have(tmp_path: Path):
+    """A person's NaN was hashed and counted as such until somebody else's cell made whole numbers of another file."""
+    source, asked = random.Random(7), Network.from_spec(load(SEVERAL))
+    people = [place for place in range(6) for _ in range(5)]
+    cells = {name: source.choices([math.nan, None, 0.0, -0.0, 1.0, 2.0], k=len(people)) for name in "vc"}
+    nulls = {name: [None if cell is None or math.isnan(cell) else cell for cell in cells[name]] for name in "vc"}
+    found = []
+    for number, (mine, kind) in enumerate([(cells, pa.float64()), (cells, pa.int64()), (nulls, pa.float64())]):
+        folder = tmp_path / f"{number}"
+        folder.mkdir()
+        typed = {name: pa.array(column, pa.float64()) for name, column in mine.items()}
+        parquet.write_table(pa.table({"id": people, **typed}), folder / "0.parquet")
+        stranger = {name: pa.array([1], kind) for name in "vc"}
+        parquet.write_table(pa.table({"id": [99], **stranger}), folder / "1.parquet")
+        rows = asked.evaluate({"t": folder}).rows["t"].to_pylist()
+        found.append(Counter((row["id"], row["v(P)"], row["c(P)"]) for row in rows))
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.filterwarnings("ignore")

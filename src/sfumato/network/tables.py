@@ -340,6 +340,10 @@ class TableRoom:
         """The columns that hold whole numbers by somebody's word: public, as types are that no cell decides."""
         return self._plains[table].whole - self.text[table]
 
+    def decimals(self, table: str) -> frozenset[str]:
+        """The columns of floating-point numbers, of which a cell may be none."""
+        return frozenset(name for name, kind in self._columns(table).items() if plain_type(kind) in FLOATS)
+
     def selected(self, table: str, condition: str) -> pa.Table | TextTable:
         """The rows of a table that satisfy a condition of ours, to be handed in again."""
         rows = self.arrow(f"SELECT * FROM {self.names[table]} WHERE {condition}")
