@@ -154,8 +154,8 @@ class TableRoom:
         self._numbered = frozenset(numbered)
         #: Columns that say whose a row is, by table: their whole numbers have one text, as 7 and as 7.0.
         self._naming = naming or {}
-        #: Those of them that hold floating-point numbers.
-        self.decimal_names: dict[str, frozenset[str]] = {}
+        #: Those of them that hold floating-point numbers, and the engine's type.
+        self.decimal_names: dict[str, dict[str, str]] = {}
         #: Columns of text that are numbers where the study says so, by table.
         self.text: dict[str, frozenset[str]] = {}
         self._nested: dict[str, frozenset[str]] = {}
@@ -243,7 +243,7 @@ class TableRoom:
         if not naming:
             return {}
         kinds = {row[0]: plain_type(str(row[1])) for row in self.run(f"DESCRIBE {view}")}
-        self.decimal_names[name] = frozenset(one for one in naming if kinds.get(one) in FLOATS)
+        self.decimal_names[name] = {one: kinds[one] for one in naming if kinds.get(one) in FLOATS}
         return {column: _NAMING[kind](sql_name(column)) for column in naming if (kind := kinds.get(column)) in _NAMING}
 
     def _read_plainly(self) -> bool:
