@@ -6,10 +6,14 @@ Parquet by its type, in CSV by the text of everybody's numbers in that file. Wha
 
 from __future__ import annotations
 
+import math
 import random
 import uuid
+import warnings
 from collections import Counter
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -178,6 +182,112 @@ def test_one_file_changes_nothing_in_the_others(kind: pa.DataType, engine: int |
         values = evaluate_on(LocalEngine(), asked, tables, engine, sums_only=True)
     # Whoever is in both files is one person, of whom one row counts.
     assert int(values.aggregates["n"].units[0][0]) in (39, 40)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("engine", [None, 2])
+@pytest.mark.parametrize("above", ["v=7", "g=b", "id=5", "c=1/w=0"])
+def test_the_name_of_a_folder_above_is_nobodys_cell(above: str, engine: int | None, tmp_path: Path):
+    """The engine took it for everybody's, until one cell that is no text had the files read in another way."""
+    files = files_of(random.Random(above))
+    found = []
+    for where in ("plain", above):
+        folder = tmp_path / where / "t"
+        folder.mkdir(parents=True)
+        as_parquet(files, folder)
+        asked, tables = network(), {"t": folder}
+        if engine is None:
+            values = asked.evaluate(tables, sums_only=True)
+        else:
+            values = evaluate_on(LocalEngine(), asked, tables, engine, sums_only=True)
+        found.append({name: [one.tolist() for one in sums.units] for name, sums in values.aggregates.items()})
+    assert found[0] == found[1]
+
+
+SEVERAL = """
+source(t, 't/'). column(t, id, person(P)). missing(t, never). rows_per_person(t, 2).
+column(t, v, v(P)). column(t, c, c(P)). random(v(P)) :- person(P). random(c(P)) :- person(P).
+range(v(P), 0, 10). range(c(P), [1, 2 | 3]). dataset(people, domain(P, person(P))).
+privacy_requirement(openness(public), people, dp(2, 0.000001)).
+sum(s, v(P), person(P)). histogram(h, c(P), person(P)).
+publish(s, s, openness(public)). publish(h, h, openness(public)).
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_no_number_is_absent_whatever_type_others_have(tmp_path: Path):
+    """A person's NaN was hashed and counted as such until somebody else's cell made whole numbers of another file."""
+    source, asked = random.Random(7), Network.from_spec(load(SEVERAL))
+    people = [place for place in range(6) for _ in range(5)]
+    cells = {name: source.choices([math.nan, None, 0.0, -0.0, 1.0, 2.0], k=len(people)) for name in "vc"}
+    nulls = {name: [None if cell is None or math.isnan(cell) else cell for cell in cells[name]] for name in "vc"}
+    found = []
+    for number, (mine, kind) in enumerate([(cells, pa.float64()), (cells, pa.int64()), (nulls, pa.float64())]):
+        folder = tmp_path / f"{number}"
+        folder.mkdir()
+        typed = {name: pa.array(column, pa.float64()) for name, column in mine.items()}
+        parquet.write_table(pa.table({"id": people, **typed}), folder / "0.parquet")
+        stranger = {name: pa.array([1], kind) for name in "vc"}
+        parquet.write_table(pa.table({"id": [99], **stranger}), folder / "1.parquet")
+        rows = asked.evaluate({"t": folder}).rows["t"].to_pylist()
+        found.append(Counter((row["id"], row["v(P)"], row["c(P)"]) for row in rows))
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_one_more_word_and_a_longer_number_make_no_other_table(tmp_path: Path):
+    """pandas stores places of listed words in 8 bits or 16, and Python's decimals with the digits of the longest."""
+    files = [
+        pd.DataFrame({"id": range(first, first + number), "g": words, "v": [Decimal(v)] * number})
+        for first, number, words, v in ((0, 2, ["a", "b"], "1.50"), (50, 200, [f"a{n}" for n in range(200)], "10.25"))
+    ]
+    for frame in files:
+        frame["g"] = frame["g"].astype("category")
+    as_parquet(files, tmp_path)
+    assert len({str(parquet.read_schema(path).types) for path in tmp_path.iterdir()}) == 2
+    study = load(
+        "source(t, 't/'). column(t, id, person(P)). column(t, v, v(P)). column(t, g, g(P)). rows_per_person(t, 1). "
+        "missing(t, never). random(v(P)) :- person(P). random(g(P)) :- person(P). range(v(P), 0, 10). "
+        "range(g(P), [a, b | other]). dataset(people, domain(P, person(P))). "
+        "privacy_requirement(o(public), people, dp(1)). sum(s, v(P), person(P)). histogram(k, g(P), person(P)). "
+        "publish(s, s, o(public)). publish(k, k, o(public))."
+    )
+    asked = Network.from_spec(study)
+    for table in (tmp_path, far_away(files, tmp_path)):
+        values = asked.evaluate({"t": table}, sums_only=True).aggregates
+        assert values["k"].units[0].tolist() == [1, 1, 200]
+        grid = values["s"].entries[0].grid
+        assert values["s"].units[0][0] * Fraction(grid.step) + 202 * Fraction(grid.offset) == 2 * 1.5 + 200 * 10
+    parts = PartitionedTable.open(tmp_path).parts(PartLayout(64, 2))
+    found = [cell for part in parts for _, block in part.blocks(["v"]) for cell in block["v"].to_pylist()]
+    assert found == [cell for frame in files for cell in frame["v"]]
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        ([pa.array([2.0**24 + 2], pa.float32())], True),
+        ([pa.array([2.0**24 - 2], pa.float32())], False),
+        ([pa.array([1e17]), pa.array([10**17])], True),
+        ([pa.array([1e10]), pa.array([10**17])], False),
+        ([pa.array([10**17])], False),
+        ([pa.array(["1e17", "2e+x"])], False),
+    ],
+    ids=str,
+)
+def test_identifiers_that_may_have_been_others_are_told(cells: list[pa.Array], told: bool, tmp_path: Path):
+    """Of a folder of which one file holds them as decimals, and of decimals of 32 bits, nothing was told."""
+    study = load(
+        "source(t, 't/'). column(t, id, person(P)). column(t, v, v(P)). rows_per_person(t, 1). missing(t, never). "
+        "random(v(P)) :- person(P). range(v(P), 0, 10). dataset(people, domain(P, person(P))). "
+        "privacy_requirement(o(public), people, dp(1)). sum(s, v(P), person(P)). publish(s, s, o(public))."
+    )
+    for place, column in enumerate(cells):
+        parquet.write_table(pa.table({"id": column, "v": [1] * len(column)}), tmp_path / f"{place}.parquet")
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        Network.from_spec(study).evaluate({"t": tmp_path}, sums_only=True)
+    assert any("too large to be told" in str(one.message) for one in heard) == told
 
 
 @pytest.mark.filterwarnings("ignore")

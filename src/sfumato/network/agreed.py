@@ -6,7 +6,9 @@ Not here: reading them (network/plain.py, network/stores/far_files.py, run/parti
 
 pandas writes a column of whole numbers as decimals where one cell is absent, and a column without any value as one
 without a type. What a column is comes from the study, so such files are read alike: by the type that the others have,
-or, where whole numbers meet decimals, as numbers in either way. Words beside numbers are another table.
+or, where whole numbers meet decimals, as numbers in either way. So are lists of words, of which one more may need a
+larger place in its file, and decimals of fixed digits, of which one cell may need more than others: their texts are the
+same. Words beside numbers are another table.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def _of_several_types(schemas: Sequence[pa.Schema]) -> Agreed | None:
         return None
     differing = frozenset(name for name, kinds in zip(names, columns, strict=True) if len(kinds) > 1)
     schema = pa.schema(list(zip(names, found, strict=True)))
-    numbers = frozenset(name for name in differing if schema.field(name).type == pa.float64())
+    numbers = frozenset(name for name, kind in zip(names, found, strict=True) if kind == pa.float64()) & differing
     return Agreed(schema, numbers, differing)
 
 
@@ -74,7 +76,10 @@ def _common(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
     stated = [kind for kind in kinds if not pa.types.is_null(kind)]
     if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in stated):
         return pa.float64()
-    return stated[0] if len(stated) == 1 else None
+    plain = list(dict.fromkeys(kind.value_type if pa.types.is_dictionary(kind) else kind for kind in stated))
+    if all(map(pa.types.is_decimal128, plain)) and len({kind.scale for kind in plain}) == 1:
+        return max(plain, key=lambda kind: kind.precision)
+    return stated[0] if len(stated) == 1 else plain[0] if len(plain) == 1 else None
 
 
 def decimal_words(column: pa.Array) -> pa.Array:

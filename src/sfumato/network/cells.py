@@ -273,7 +273,9 @@ def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str
         return _placed_word(domain, raw, compared)
     unlisted = "NULL" if domain.unknown is None else str(domain.values.index(domain.unknown))
     cases = " ".join(f"WHEN {sql_number(float(level))} THEN {place}" for place, level in enumerate(domain.values))
-    return f"(CASE WHEN {raw} IS NULL THEN NULL ELSE CASE {compared} {cases} ELSE {unlisted} END END)"
+    # NaN is absent, as in files of which some hold whole numbers (network/agreed.py).
+    absent = f"{raw} IS NULL{f' OR isnan({raw})' if plain_type(kind) in FLOATS else ''}"
+    return f"(CASE WHEN {absent} THEN NULL ELSE CASE {compared} {cases} ELSE {unlisted} END END)"
 
 
 def _placed_word(domain: Categories, raw: str, compared: str) -> str:

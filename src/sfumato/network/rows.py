@@ -141,15 +141,18 @@ class _Keeping:
     def _ordered(self, source: str) -> str:
         """SQL for the rows of `source` that are kept, by names and rank."""
         who, rank, limit = _text(self.person), sql_name(RANK), self.layout.row_limit
-        fields = [who, *(_text(name) for name in sorted(self.names))]
-        alike = [who, *_alike(self.room, self.layout.table, sorted(self.names))]
+        names = sorted(self.names)
+        alike = _alike(self.room, self.layout.table, names)
+        # Of decimals 0 and -0 are equal, and NaN is absent, as in files of which some hold whole numbers.
+        decimals = self.room.decimals(self.layout.table)
+        fields = [shown if name in decimals else _text(name) for name, shown in zip(names, alike, strict=True)]
         counted = f"SELECT {who} FROM {source} WHERE {who} IS NOT NULL"
         crowded = f"{counted} GROUP BY 1 HAVING count(*) > {self.alone}"
         # Equal rows are met once, with their number: cheaper than numbering them one by one.
         cells = ", ".join(f"any_value({sql_name(name)}) AS {sql_name(name)}" for name in self.names)
         # A file may have columns "copy" or "code".
         message, copies, copy, shown = (sql_name(name) for name in ("$message", "$copies", "$copy", "$shown"))
-        content, hashed_content = (" || ".join(map(_piece, one)) for one in (fields, alike))
+        content, hashed_content = (" || ".join(map(_piece, [who, *one])) for one in (fields, alike))
         chosen = f"{content} AS {message}, any_value({hashed_content}) AS {shown}, count(*) AS {copies}, {cells}"
         rows = f"SELECT {chosen} FROM {source} WHERE {who} IN ({crowded}) GROUP BY 1"
         each = f"SELECT *, unnest(range(1, {copies} + 1)) AS {copy} FROM ({rows})"
@@ -170,20 +173,24 @@ def _alike(room: TableRoom, table: str, names: list[str]) -> list[str]:
 
     In pandas, and in files it writes, one person's absent cell or word changes the type of a column, and so the text of
     everybody's cells: 7 becomes 7.0. It must not change which of their rows are kept. Nor must the place where they
-    lie: a truth value is true in Parquet, True in a CSV file of pandas and 1 in SQLite.
+    lie: a truth value is true in Parquet, True in a CSV file of pandas and 1 in SQLite. What is no number is absent.
     """
     found = []
     for name, kind in room.types(table, names).items():
         text, plain = _text(name), plain_type(kind)
         if plain in NUMBERS:
-            found.append(number_text(f"{sql_name(name)}::DOUBLE"))
+            found.append(_number(f"{sql_name(name)}::DOUBLE"))
         elif plain in ("VARCHAR", TEXT):
             number = text_as_number(text)
             other = f"coalesce(TRY_CAST({text} AS TIMESTAMP)::VARCHAR, {text})"
-            found.append(f"CASE WHEN {number} IS NULL THEN {other} ELSE {number_text(number)} END")
+            found.append(f"CASE WHEN {number} IS NULL THEN {other} ELSE {_number(number)} END")
         else:
             found.append(text)
     return found
+
+
+def _number(number: str) -> str:
+    return f"nullif({number_text(number)}, 'nan')"
 
 
 def _piece(text: str) -> str:

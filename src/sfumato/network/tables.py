@@ -154,8 +154,8 @@ class TableRoom:
         self._numbered = frozenset(numbered)
         #: Columns that say whose a row is, by table: their whole numbers have one text, as 7 and as 7.0.
         self._naming = naming or {}
-        #: Those of them that hold floating-point numbers.
-        self.decimal_names: dict[str, frozenset[str]] = {}
+        #: Those of them that hold floating-point numbers, and the engine's type.
+        self.decimal_names: dict[str, dict[str, str]] = {}
         #: Columns of text that are numbers where the study says so, by table.
         self.text: dict[str, frozenset[str]] = {}
         self._nested: dict[str, frozenset[str]] = {}
@@ -210,7 +210,9 @@ class TableRoom:
             self._add_plain(name)
             return
         listed = ", ".join(sql_level(str(path)) for path in plain.files)
-        self._show(name, {column: sql_name(column) for column in plain.shown}, f"read_parquet([{listed}])")
+        # A column is what the files say: the name of a folder above them, such as age=7, would be everybody's cell.
+        source = f"read_parquet([{listed}], hive_partitioning = false)"
+        self._show(name, {column: sql_name(column) for column in plain.shown}, source)
 
     def _add_plain(self, name: str) -> None:
         plain, raw = self._plains[name], f"{self.names[name]}_raw"
@@ -241,7 +243,7 @@ class TableRoom:
         if not naming:
             return {}
         kinds = {row[0]: plain_type(str(row[1])) for row in self.run(f"DESCRIBE {view}")}
-        self.decimal_names[name] = frozenset(one for one in naming if kinds.get(one) in FLOATS)
+        self.decimal_names[name] = {one: kinds[one] for one in naming if kinds.get(one) in FLOATS}
         return {column: _NAMING[kind](sql_name(column)) for column in naming if (kind := kinds.get(column)) in _NAMING}
 
     def _read_plainly(self) -> bool:
@@ -337,6 +339,10 @@ class TableRoom:
     def whole(self, table: str) -> frozenset[str]:
         """The columns that hold whole numbers by somebody's word: public, as types are that no cell decides."""
         return self._plains[table].whole - self.text[table]
+
+    def decimals(self, table: str) -> frozenset[str]:
+        """The columns of floating-point numbers, of which a cell may be none."""
+        return frozenset(name for name, kind in self._columns(table).items() if plain_type(kind) in FLOATS)
 
     def selected(self, table: str, condition: str) -> pa.Table | TextTable:
         """The rows of a table that satisfy a condition of ours, to be handed in again."""

@@ -32,7 +32,9 @@ __all__ = ["tell_curator"]
 #: A list that is longer is not written out in a warning.
 _MOST_SHOWN = 30
 #: From here on a decimal number no longer tells a whole number from the next.
-_TOLD_APART = 2**53
+_TOLD_APART = {"FLOAT": 2**24, "DOUBLE": 2**53}
+#: How such a number is written as text: in a file of text, or in a folder of which other files hold whole numbers.
+_BLURRED = r"-?[0-9]([.][0-9]+)?e[+][0-9]+"
 _NO_NUMBER = {
     "": "no number",
     "date": "no day as ISO 8601 writes it (2020-01-31)",
@@ -68,14 +70,12 @@ def _of_nobody(room: TableRoom, spec: Spec, table: str) -> Iterator[str]:
     if len(names) != 1:  # without one nobody is named; of several the study says what a row with a gap asserts
         return
     (name,), kind = names, plain_type(room.types(table, names)[names[0]])
-    cell, decimal = sql_name(name), name in room.decimal_names.get(table, ())
+    cell, decimal = sql_name(name), room.decimal_names.get(table, {}).get(name)
     counts = {
         "absent; rows that name nobody are left out": f"{cell} IS NULL",
         "blank; all such rows count as those of one individual": f"trim({cell}) = ''" if kind in _WORDS else "FALSE",
         "decimal numbers too large to be told from their neighbours, and several individuals may count as one; read "
-        "the column as whole numbers or as text": f"abs(TRY_CAST({cell} AS DOUBLE)) >= {_TOLD_APART}"
-        if decimal
-        else "FALSE",
+        "the column as whole numbers or as text": _blurred(cell, kind, decimal),
     }
     if (table, name) in room.complete and set(list(counts.values())[1:]) == {"FALSE"}:
         return
@@ -84,6 +84,13 @@ def _of_nobody(room: TableRoom, spec: Spec, table: str) -> Iterator[str]:
     for what, count in zip(counts, found, strict=True):
         if count:
             yield f"Column {name!r} of {table}: {_share(count, rows)} of its cells are {what}. {ALONE}"
+
+
+def _blurred(cell: str, kind: str, decimal: str | None) -> str:
+    """SQL that is true of an identifier that was a decimal number and may have been another whole one."""
+    if decimal is not None:
+        return f"abs(TRY_CAST({cell} AS DOUBLE)) >= {_TOLD_APART[decimal]}"
+    return f"contains({cell}, 'e+') AND regexp_full_match({cell}, '{_BLURRED}')" if kind in _WORDS else "FALSE"
 
 
 def _sentences(room: TableRoom, spec: Spec, table: str, nodes: dict[str, Node]) -> Iterator[str]:
