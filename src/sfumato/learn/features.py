@@ -36,6 +36,7 @@ __all__ = [
     "even_components",
     "kernel_scale",
     "random_features",
+    "refuse_on_device",
 ]
 
 Kernel = Literal["rbf", "laplacian", "cauchy", "matern12", "matern32", "matern52", "quadratic", "cubic"]
@@ -81,6 +82,19 @@ def check_kernel(kernel: Any, allowed: tuple[str, ...] = get_args(Kernel)) -> st
     return kernel
 
 
+def refuse_on_device(kernel: Any) -> None:
+    """Raise for kernels whose features are made on the host alone: before a fit of rows on a device is paid for.
+
+    >>> refuse_on_device("rbf")
+    """
+    if isinstance(kernel, str) and kernel in _DEGREES:
+        raise InputError(
+            f"The {kernel} kernel is computed on the host, and these rows lie on a device: pass them as a NumPy array, "
+            "as x.cpu().numpy() makes of a torch tensor and x.get() of a CuPy array, or choose a kernel of distances, "
+            "such as 'rbf'. Nothing was spent."
+        )
+
+
 def kernel_scale(kernel: str, gamma: float, reach: float) -> float:
     """γ for "auto": that of the Gaussian kernel, or 1/reach² for polynomials of rows of that length: all public."""
     return 1 / reach**2 if kernel in _DEGREES else gamma
@@ -118,7 +132,8 @@ class FourierFeatures:
     def __init__(self, gamma: float, components: int, norm: float | None, seeds: Seeds, kernel: str = "rbf") -> None:
         self.kernel = check_kernel(kernel, tuple(_LAWS))
         self.gamma = positive(gamma, "gamma")
-        self.pairs = even_components(components) // 2
+        self.components = even_components(components)
+        self.pairs = self.components // 2
         self.norm = norm
         self._generator = np.random.default_rng(seeds.next())  # no privacy rests on these draws
         self.frequencies: np.ndarray | None = None
@@ -175,9 +190,7 @@ class SketchFeatures:
 
     def __call__(self, matrix: Any) -> np.ndarray:
         if is_device_array(matrix):
-            raise InputError(
-                f"The {self.kernel} kernel is computed on the host: pass a NumPy array. Nothing was spent."
-            )
+            refuse_on_device(self.kernel)
         if self.signs is None:
             shape = (_DEGREES[self.kernel] * (matrix.shape[1] + 1), self.components)
             self.signs = self._generator.choice(np.array([-1.0, 1.0]), size=shape)

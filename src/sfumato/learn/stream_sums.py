@@ -253,7 +253,7 @@ class ClassSums:
     box: tuple[np.ndarray, np.ndarray] | None
 
     def __call__(self, matrix: Any, target: Any) -> list[np.ndarray]:
-        sums, counts = np.zeros((self.classes, 2 * self.features.pairs)), np.zeros(self.classes)
+        sums, counts = np.zeros((self.classes, self.features.components)), np.zeros(self.classes)
         for start in range(0, matrix.shape[0], _FEATURE_ROWS):
             end = min(start + _FEATURE_ROWS, int(matrix.shape[0]))
             codes = target[start:end]
