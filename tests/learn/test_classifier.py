@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from sfumato.core import ADD_REMOVE, REPLACE_ONE, ApproxDP, Interval, PureDP, Schema
+from sfumato.core import ADD_REMOVE, REPLACE_ONE, ApproxDP, Categories, Interval, PureDP, Schema
 from sfumato.core.gaussian import gaussian_mu
 from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.evidence.verify import verify
@@ -163,6 +163,38 @@ def test_the_box_and_the_schema_bring_rows_to_scale():
     schema = Schema({"a": Interval(10, 20), "b": Interval(-5, -1)})
     named = {"a": stretched[:, 0], "b": stretched[:, 1]}
     assert PrivateClassifier(3.0, 1e-6, schema=schema, random_state=0).fit(named, y).score(named, y) > 0.9
+
+
+@pytest.mark.parametrize("facts", [facts for facts in FACTS if facts != PLENTY], ids=str)
+@pytest.mark.parametrize("begin", [0.0, 10.0])
+@pytest.mark.by_day(1)
+def test_intervals_of_a_schema_are_a_box(facts, begin):
+    """To the last tenth: wherever the encoding puts the zero of an interval."""
+    records, columns, classes, epsilon, delta = facts
+    X, y = table(records, columns, classes, 0)
+    cells = begin + (X + 1) * 50
+    options = {"classes": [*range(classes)], "random_state": 0, "n_components": 20}
+    boxed = PrivateClassifier(epsilon, delta, box=(begin, begin + 100), **options).fit(cells, y)
+    schema = Schema({f"c{place}": Interval(begin, begin + 100) for place in range(columns)})
+    named = {f"c{place}": cells[:, place] for place in range(columns)}
+    told = PrivateClassifier(epsilon, delta, schema=schema, **options).fit(named, y)
+    np.testing.assert_allclose(told.decision_function(named), boxed.decision_function(cells), atol=1e-6)
+
+
+@pytest.mark.parametrize("facts", FACTS, ids=str)
+@pytest.mark.by_day(2)
+def test_no_two_places_in_an_interval_are_taken_for_one(facts):
+    records, columns, classes, epsilon, delta = facts
+    X, y = table(records, columns, classes, 0)
+    domains = {"a": Interval(0, 100), "b": Interval(-5, 5), "c": Categories(["x", "y"])}
+    schema = Schema({name: domains[name] for name in list(domains)[:columns]})
+    cells = {"a": (X[:, 0] + 1) * 50, "b": X[:, 1] * 5, "c": np.where(X[:, -1] > 0, "x", "y")}
+    model = PrivateClassifier(epsilon, delta, schema=schema, classes=[*range(classes)], random_state=0)
+    model.set_params(n_components=20).fit({name: cells[name] for name in schema.columns}, y)
+    for name, places in (("a", np.linspace(0, 100, 9)), ("b", np.linspace(-5, 5, 9))):
+        rows = {"a": np.full(9, 95.0), "b": np.full(9, 4.9), "c": np.full(9, "x")} | {name: places}
+        scores = model.decision_function({key: rows[key] for key in schema.columns})
+        assert len(np.unique(scores.reshape(9, -1)[:, 0])) == 9
 
 
 def test_add_remove_goes_by_a_public_size_and_tells_no_number():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,11 +11,14 @@ from scipy.special import gamma as gamma_function
 from scipy.special import kv
 
 from sfumato import evidence
+from sfumato.core import ADD_REMOVE, REPLACE_ONE
 from sfumato.errors import InputError
 from sfumato.learn import ConvexLoss, KernelMeanClassifier, KernelMomentClassifier, PrivateSVC, load
-from sfumato.learn.features import random_features
+from sfumato.learn.features import Kernel, random_features
 from sfumato.learn.losses import LogisticLoss
+from sfumato.learn.passes import ArrayPasses
 from sfumato.learn.seeds import Seeds
+from sfumato.learn.stream import fit_by_sums
 
 GAMMA = 0.7
 
@@ -125,3 +129,44 @@ def test_losses_outside_of_the_theorems_are_refused(knots, slopes):
 def test_several_classes_need_their_own_loss():
     with pytest.raises(InputError, match="one class against the rest"):
         PrivateSVC(1.0, 1e-5, loss=ConvexLoss((0, 1), (-1, 0))).fit(np.eye(3)[[0, 1, 2] * 20], [0, 1, 2] * 20)
+
+
+class Till:
+    """Keeps what was reserved and what was committed."""
+
+    def __init__(self):
+        self.reserved, self.committed = [], []
+
+    def reserve(self, dataset, cost, **words):
+        self.reserved.append(cost)
+        return cost
+
+    def commit(self, reservation):
+        self.committed.append(reservation)
+
+
+@pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE], ids=str)
+@pytest.mark.parametrize("kernel", get_args(Kernel))
+@pytest.mark.by_day(6)
+def test_every_kernel_is_fitted_by_sums_as_in_memory(kernel, adjacency):
+    generator = np.random.default_rng(0)
+    X, y = generator.uniform(-1, 1, (50, 3)), generator.integers(2, size=50)
+    for options in ({}, {"priors": "divided"}):
+        options |= {"kernel": kernel, "adjacency": adjacency, "n_components": 6, "classes": [0, 1], "random_state": 0}
+        till, model = Till(), KernelMeanClassifier(1.0, 1e-6, **options)
+        fit_by_sums(model, ArrayPasses(X, y), ledger=till, dataset="people")
+        assert len(till.reserved) == len(till.committed) == 1
+        there = KernelMeanClassifier(1.0, 1e-6, **options).fit(X, y)
+        np.testing.assert_allclose(model.weights_, there.weights_, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [KernelMeanClassifier, PrivateSVC])
+@pytest.mark.parametrize("kernel", ["quadratic", "cubic"])
+def test_what_a_device_cannot_do_is_refused_before_it_is_paid_for(kind, kernel):
+    strict = pytest.importorskip("array_api_strict")
+    generator = np.random.default_rng(0)
+    X, y = generator.uniform(-1, 1, (50, 3)), generator.integers(2, size=50)
+    till = Till()
+    with pytest.raises(InputError, match=r"pass them as a NumPy array.* Nothing was spent\.$"):
+        kind(1.0, 1e-6, kernel=kernel).fit(strict.asarray(X), strict.asarray(y), ledger=till, dataset="people")
+    assert not till.reserved

@@ -81,5 +81,6 @@ class GradientSums(OfSchema):
         yes = rows[:, place.start + domain.values.index(self.label)]
         x = np.hstack([np.ones((len(rows), 1)), rows[:, : place.start], rows[:, place.stop :]])
         with np.errstate(over="ignore", invalid="ignore"):  # weights may be any finite numbers
-            scores = x @ np.array(self.weights)
+            # Row by row: a patient more must not round the scores of others otherwise, which large weights would show.
+            scores = np.einsum("ij,j->i", x, np.array(self.weights))
         return clipped(slopes(self.loss, scores[:, None], yes[:, None]) * x, self.norm)

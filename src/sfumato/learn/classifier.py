@@ -18,10 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato.core.adjacency import REPLACE_ONE, Adjacency
 from sfumato.core.checks import positive
+from sfumato.core.domain import Interval
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
 from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.classifier_rule import ClassifierPlan, Form, plan_classifier
+from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.fitting import fit_inside
 from sfumato.learn.kernel_base import KernelInput
 from sfumato.learn.kernel_mean import KernelMeanClassifier
@@ -117,10 +119,12 @@ class PrivateClassifier(ClassifierMixin, KernelInput):
         """The estimator of the plan's form, with the whole budget, for rows in a box of width 2."""
         pays = plan.pays and self._replaces()
         given = {"adjacency": self.adjacency, "random_state": self.random_state, "classes": self.classes}
+        low, high = self._ends(int(shape[1]))
+        box = (-1.0, 1.0) if self.schema is None else (low.tolist(), high.tolist())
         if plan.form == "sums":
             kind = KernelMomentClassifier if self.delta else KernelMeanClassifier
             gamma = "wide" if pays and self.delta else "auto"
-            return kind(self.epsilon, self.delta, gamma=gamma, n_components=plan.n_components, **given)
+            return kind(self.epsilon, self.delta, gamma=gamma, n_components=plan.n_components, box=box, **given)
         if plan.form == "stepped":
             return KernelStepsClassifier(
                 self.epsilon,
@@ -128,6 +132,7 @@ class PrivateClassifier(ClassifierMixin, KernelInput):
                 gamma="spread" if pays else "auto",
                 n_components=plan.n_components,
                 public_size=self.public_size,
+                box=box,
                 **given,
             )
         model = PrivateSVC(
@@ -136,11 +141,21 @@ class PrivateClassifier(ClassifierMixin, KernelInput):
             kernel="rbf",
             gamma="spread" if pays else TRAINED_WIDTH * plan.gamma,
             n_components=plan.n_components,
-            norm=math.sqrt(shape[1]),
+            norm=max(math.sqrt(shape[1]), float(np.linalg.norm(np.maximum(-low, high)))),
             public_size=self.public_size,
             **given,
         )
         return _loosened(model, plan.looser, np.broadcast_to(0.0, shape), classes)
+
+    def _ends(self, columns: int) -> tuple[np.ndarray, np.ndarray]:
+        """Between which numbers the columns of scaled rows lie, 2 apart: encoded intervals begin below their origin."""
+        low = np.full(columns, -1.0)
+        if self.schema is not None:
+            encoder = SchemaEncoder(self.schema)
+            for name, part in self.schema.slices.items():
+                domain = self.schema.columns[name]
+                low[part] = -2 * encoder.origin_of(domain) if isinstance(domain, Interval) else -1.0
+        return low, low + 2
 
     def _keep(self, plan: ClassifierPlan, model: Any, promise: Guarantee) -> None:
         self.plan_, self._model, self.guarantee_ = plan, model, promise

@@ -55,13 +55,14 @@ class DeviceRows:
         squares = library.empty_like(matrix[:, 0])
         with np.errstate(over="ignore"):
             for part in self._parts():
-                squares[part] = summed(matrix[part, ...] ** 2, 1)
-        if all_hold((squares > 1e-280) & (squares < 1e200)):
+                squares[part] = _each_summed(matrix[part, ...] ** 2)
+        usual = (squares > 1e-280) & (squares < 1e200)
+        if all_hold(usual):
             return matrix, library.sqrt(squares)
         # Under- and overflow of the squares: by the largest entry of each row, as on the host.
         peaks = largest(library.clip(abs(matrix), 1e-300, None), 1)
-        unit = library.sqrt(summed((matrix / peaks[:, None]) ** 2, 1))
-        norms = peaks * unit
+        unit = library.sqrt(_each_summed((matrix / peaks[:, None]) ** 2))
+        norms = library.where(usual, library.sqrt(squares), peaks * unit)  # one odd row leaves the others as they are
         far = ~(norms <= FAR)
         if all_hold(~far):
             return matrix, norms
@@ -141,3 +142,16 @@ class DeviceRows:
             yield slice(start, min(whole, start + BLOCK * DEVICE_BLOCKS))
         if whole < self.rows:
             yield slice(whole, self.rows)
+
+
+def _each_summed(matrix: Any) -> Any:
+    """The sum of each row, by halves: a device may add rows of one length otherwise where there are more of them.
+
+    >>> _each_summed(np.array([[1.0, 2.0, 4.0], [0.0, 0.0, 8.0]]))
+    array([7., 8.])
+    """
+    while (width := int(matrix.shape[1])) > 1:
+        half = width // 2
+        pairs = matrix[:, :half] + matrix[:, half : 2 * half]
+        matrix = pairs if width == 2 * half else joined([pairs, matrix[:, 2 * half :]], axis=1)
+    return matrix[:, 0]

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from sfumato.core.checks import positive
+from sfumato.core.threads import calm_threads
 from sfumato.errors import InputError
 from sfumato.learn.arrays import is_device_array, joined, namespace, to_device
 from sfumato.learn.device_rows import DeviceRows
@@ -35,6 +36,7 @@ __all__ = [
     "even_components",
     "kernel_scale",
     "random_features",
+    "refuse_on_device",
 ]
 
 Kernel = Literal["rbf", "laplacian", "cauchy", "matern12", "matern32", "matern52", "quadratic", "cubic"]
@@ -80,19 +82,39 @@ def check_kernel(kernel: Any, allowed: tuple[str, ...] = get_args(Kernel)) -> st
     return kernel
 
 
+def refuse_on_device(kernel: Any) -> None:
+    """Raise for kernels whose features are made on the host alone: before a fit of rows on a device is paid for.
+
+    >>> refuse_on_device("rbf")
+    """
+    if isinstance(kernel, str) and kernel in _DEGREES:
+        raise InputError(
+            f"The {kernel} kernel is computed on the host, and these rows lie on a device: pass them as a NumPy array, "
+            "as x.cpu().numpy() makes of a torch tensor and x.get() of a CuPy array, or choose a kernel of distances, "
+            "such as 'rbf'. Nothing was spent."
+        )
+
+
 def kernel_scale(kernel: str, gamma: float, reach: float) -> float:
     """γ for "auto": that of the Gaussian kernel, or 1/reach² for polynomials of rows of that length: all public."""
     return 1 / reach**2 if kernel in _DEGREES else gamma
 
 
-def random_features(kernel: str, gamma: float, components: int, norm: float | None, seeds: Seeds) -> Any:
+def random_features(
+    kernel: str, gamma: float, components: int, norm: float | None, seeds: Seeds, *, shifts: bool = False
+) -> Any:
     """Features of norm at most 1 whose inner products are near the kernel; drawn without the data.
+
+    A row's features are the same numbers whoever else is in the table and wherever it stands: on a device the latter
+    holds with `shifts` only, which asks for more time there and is meant for tables to which a record may be added.
 
     >>> random_features("quadratic", 1.0, 8, 1.0, Seeds(1))(np.ones((2, 3))).shape
     (2, 8)
     """
     kind = SketchFeatures if check_kernel(kernel) in _DEGREES else FourierFeatures
-    return kind(gamma, components, norm, seeds, kernel)
+    features = kind(gamma, components, norm, seeds, kernel)
+    features.shifts = shifts
+    return features
 
 
 class FourierFeatures:
@@ -104,30 +126,33 @@ class FourierFeatures:
     True
     """
 
+    #: Whether rows may stand elsewhere in a neighbouring table: a device then takes more time (the host need not).
+    shifts: bool = False
+
     def __init__(self, gamma: float, components: int, norm: float | None, seeds: Seeds, kernel: str = "rbf") -> None:
         self.kernel = check_kernel(kernel, tuple(_LAWS))
         self.gamma = positive(gamma, "gamma")
-        self.pairs = even_components(components) // 2
+        self.components = even_components(components)
+        self.pairs = self.components // 2
         self.norm = norm
         self._generator = np.random.default_rng(seeds.next())  # no privacy rests on these draws
         self.frequencies: np.ndarray | None = None
 
-    def __call__(self, matrix: Any, *, one_by_one: bool = False) -> Any:
-        """`one_by_one` makes a row's features the same numbers wherever it stands, on the host."""
+    def __call__(self, matrix: Any) -> Any:
         if self.frequencies is None:
             shape = (matrix.shape[1], self.pairs)
             self.frequencies = _LAWS[self.kernel](self._generator, self.gamma, shape)
         if is_device_array(matrix):
             return self._on_device(matrix)
         factor: Any = 1.0
+        # Lengths too are added up in an order that hangs on how rows lie.
+        matrix = canonical(matrix) if sparse.issparse(matrix) else np.ascontiguousarray(matrix)
         if self.norm is not None:
             rows = UnitRows(matrix, self.norm)
             matrix, factor = rows.matrix, rows.factor * self.norm
         else:
-            matrix = canonical(matrix)
             matrix, _ = tamed(matrix, row_norms(matrix), LONGEST)
-        phases = _each_alike(matrix, self.frequencies) if one_by_one else matrix @ self.frequencies
-        phases = np.asarray(phases.todense() if sparse.issparse(phases) else phases) * np.reshape(factor, (-1, 1))
+        phases = _each_alike(matrix, self.frequencies) * np.reshape(factor, (-1, 1))
         features = np.empty((matrix.shape[0], 2 * self.pairs))
         np.cos(phases, out=features[:, : self.pairs])
         np.sin(phases, out=features[:, self.pairs :])
@@ -136,7 +161,8 @@ class FourierFeatures:
 
     def _on_device(self, matrix: Any) -> Any:
         rows = DeviceRows(matrix, LONGEST if self.norm is None else self.norm)
-        phases = rows.matrix @ to_device(self.frequencies, matrix)
+        frequencies = to_device(self.frequencies, matrix)
+        phases = _column_by_column(rows.matrix, frequencies) if self.shifts else rows.matrix @ frequencies
         if self.norm is not None:
             phases = phases * (rows.factor * self.norm)[:, None]
         library = namespace(matrix)
@@ -160,36 +186,51 @@ class SketchFeatures:
         self.norm = norm
         self._generator = np.random.default_rng(seeds.next())  # no privacy rests on these draws
         self.signs: np.ndarray | None = None
+        self.shifts = False  # there is no device for these
 
-    def __call__(self, matrix: Any, *, one_by_one: bool = False) -> np.ndarray:
+    def __call__(self, matrix: Any) -> np.ndarray:
         if is_device_array(matrix):
-            raise InputError(
-                f"The {self.kernel} kernel is computed on the host: pass a NumPy array. Nothing was spent."
-            )
+            refuse_on_device(self.kernel)
         if self.signs is None:
             shape = (_DEGREES[self.kernel] * (matrix.shape[1] + 1), self.components)
             self.signs = self._generator.choice(np.array([-1.0, 1.0]), size=shape)
-        matrix = canonical(matrix)
+        matrix = canonical(matrix) if sparse.issparse(matrix) else np.ascontiguousarray(matrix)
         longest = LONGEST if self.norm is None else self.norm
         rows, norms = tamed(matrix, row_norms(matrix), longest)
         rows = np.asarray(rows.todense()) if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)
-        rows = rows * np.minimum(1.0, longest / np.maximum(norms, 1e-300))[:, None]
+        rows = rows * (longest / np.maximum(norms, longest))[:, None]
         extended = np.hstack([np.ones((len(rows), 1)), math.sqrt(self.gamma) * rows])
         extended /= np.linalg.norm(extended, axis=1, keepdims=True)
         features = np.full((len(rows), self.components), 1 / math.sqrt(self.components))
         for signs in np.split(self.signs, _DEGREES[self.kernel]):
-            features *= _each_alike(extended, signs) if one_by_one else extended @ signs
+            features *= _each_alike(extended, signs)
         return features / np.maximum(1.0, np.linalg.norm(features, axis=1, keepdims=True))
 
 
 def _each_alike(rows: Any, columns: np.ndarray) -> np.ndarray:
-    """The product of the two, a row at a time: at once, its last bits hang on how many rows stand around one.
+    """The product of the two, a row at a time: at once, its last bits hang on where a row stands and on how many do.
+
+    The last bits of a phase are all that counts where γ is large, and who else is in the table must not show in them.
 
     >>> _each_alike(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
     array([[11.]])
     """
-    rows = np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows)
-    return np.matmul(rows[:, None, :], columns)[:, 0, :]
+    if sparse.issparse(rows):  # whose products go row by row by themselves
+        return np.asarray(rows @ columns)
+    with calm_threads():  # a row is too little to share
+        return np.matmul(np.ascontiguousarray(rows)[:, None, :], columns)[:, 0, :]
+
+
+def _column_by_column(matrix: Any, columns: Any) -> Any:
+    """The same on a device, where only what is done to single numbers is sure to be done alike.
+
+    >>> _column_by_column(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
+    array([[11.]])
+    """
+    total = matrix[:, :1] * columns[0, :]
+    for place in range(1, int(matrix.shape[1])):
+        total = total + matrix[:, place : place + 1] * columns[place, :]
+    return total
 
 
 def even_components(components: Any) -> int:

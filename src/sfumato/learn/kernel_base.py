@@ -194,12 +194,8 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         total = np.zeros(self._dimension(self.n_components_, classes))
         with calm_threads():
             for part in blocks(rows):
-                total += self._statistics(self._features_of(rows[part, ...]), labels[part], classes)
+                total += self._statistics(self.features_(rows[part, ...]), labels[part], classes)
         self.weights_ = self._weights(seeds.released(self.noise_, total), classes)
-
-    def _features_of(self, rows: np.ndarray) -> np.ndarray:
-        """For sums: a record more shifts those behind it, whose features must stay the same numbers."""
-        return self.features_(rows, one_by_one=not self._replaces())
 
     def _prepare(
         self,
@@ -214,7 +210,9 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
         self._publishable = seeds.publishable
         self.spread_ = spread(for_spread) if spread is not None and for_spread is not None else None
         self._aim()
-        self.features_ = random_features(self.kernel, self._feature_gamma(), self.n_components_, None, seeds)
+        shifts = not self._replaces()
+        gamma = self._feature_gamma()
+        self.features_ = random_features(self.kernel, gamma, self.n_components_, None, seeds, shifts=shifts)
 
     def _finish(self, promise: Guarantee, total: np.ndarray, seeds: Seeds) -> None:
         """Noise on the sums, and the weights from nothing else."""

@@ -122,7 +122,7 @@ class KernelMeanClassifier(PrivateKernelClassifier):
         self._prepare(promise, (passes.rows, columns), seeds)
         self.features_(np.zeros((1, columns)))  # draws the frequencies, which no row influences
         box = None if self.schema is not None else checked_box(self.box, columns)
-        sums, counts = passes.total(ClassSums(self.features_, len(classes), box, not self._replaces()))
+        sums, counts = passes.total(ClassSums(self.features_, len(classes), box))
         passes.check_unchanged()
         total = with_counts(sums, counts) if self.priors == "divided" else sums
         self._finish(promise, total.ravel(), seeds)

@@ -205,14 +205,14 @@ class KernelStepsClassifier(PrivateKernelClassifier):
     def _learn(self, rows: np.ndarray, labels: np.ndarray, seeds: Seeds) -> None:
         classes, parts = len(self.classes_), blocks(rows)
         kept = rows.shape[0] * self.n_components_ <= _KEPT_NUMBERS
-        features = [self._features_of(rows[part, ...]) for part in parts] if kept else None
+        features = [self.features_(rows[part, ...]) for part in parts] if kept else None
         weights = ahead = mean = np.zeros((classes, self.n_components_))
 
         def gradient() -> np.ndarray:
             total = np.zeros(ahead.size)
             with calm_threads():
                 for place, part in enumerate(parts):
-                    block = self._features_of(rows[part, ...]) if features is None else features[place]
+                    block = self.features_(rows[part, ...]) if features is None else features[place]
                     total += self._statistics(block, labels[part], classes, ahead)
             return total
 

@@ -14,6 +14,7 @@ import numpy as np
 from sfumato.errors import InputError
 from sfumato.learn.arrays import as_matrix
 from sfumato.learn.bounds import NormBound, settle_bounds
+from sfumato.learn.features import refuse_on_device
 from sfumato.learn.seeds import Seeds
 from sfumato.learn.stream_sums import JointSums, MarginSums, NormCounts, Passes, SumOfRows
 
@@ -83,6 +84,7 @@ def device_matrix(estimator: Any, X: Any) -> Any:
             "A schema describes tables with names, and an array on a device has none. Encode first (SchemaEncoder), "
             "then pass norm= and the encoded array. Nothing was spent."
         )
+    refuse_on_device(getattr(estimator, "kernel", None))
     matrix = as_matrix(X)
     remember_columns(estimator, ArrayPasses(matrix, None))
     return matrix

@@ -182,9 +182,11 @@ class UnitRows:
     def _sums(self) -> np.ndarray:
         return np.concatenate([np.abs(self.matrix[part]).sum(axis=1) for part in self._blocks()])
 
-    def times(self, vector: np.ndarray) -> np.ndarray:
-        """One number per row: ⟨row, vector⟩."""
-        product = self.matrix @ vector[: self.columns]
+    def times(self, vector: np.ndarray, *, alike: bool = False) -> np.ndarray:
+        """One number per row: ⟨row, vector⟩; `alike`: the same wherever the row stands, for vectors of any length."""
+        inner = vector[: self.columns]
+        at_once = sparse.issparse(self.matrix) or not alike
+        product = self.matrix @ inner if at_once else np.einsum("ij,j->i", self.matrix, inner)
         product *= self.factor
         if self.constant:
             product += self.constant * vector[-1]

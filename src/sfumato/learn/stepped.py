@@ -157,7 +157,7 @@ class SteppedClassifier:
     def _pulled(self, rows: UnitRows, wanted: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Σ of the records' gradients, each clipped."""
         with np.errstate(over="ignore", invalid="ignore"):  # weights may be any finite numbers
-            scores = np.stack([rows.times(one) for one in weights], axis=1)
+            scores = np.stack([rows.times(one, alike=True) for one in weights], axis=1)
         right = wanted[:, 1:] if self.outputs == 1 else wanted
         short = clipped(slopes(self.loss, scores, right), self.longest)
         return np.concatenate([rows.pull(short[:, place]) for place in range(self.outputs)])

@@ -246,23 +246,18 @@ class NormCounts:
 
 @dataclass(frozen=True)
 class ClassSums:
-    """Σ of the features of each class, and how many rows each has; rows are clipped to a box and scaled to [-1, 1].
-
-    `one_by_one`: a row's features are the same numbers wherever it stands, for rows of which one may be added.
-    """
+    """Σ of the features of each class, and how many rows each has; rows are clipped to a box and scaled to [-1, 1]."""
 
     features: Any
     classes: int
     box: tuple[np.ndarray, np.ndarray] | None
-    one_by_one: bool = False
 
     def __call__(self, matrix: Any, target: Any) -> list[np.ndarray]:
-        sums, counts = np.zeros((self.classes, 2 * self.features.pairs)), np.zeros(self.classes)
+        sums, counts = np.zeros((self.classes, self.features.components)), np.zeros(self.classes)
         for start in range(0, matrix.shape[0], _FEATURE_ROWS):
             end = min(start + _FEATURE_ROWS, int(matrix.shape[0]))
             codes = target[start:end]
-            rows = in_box(matrix[start:end, ...], self.box)
-            features = self.features(rows, one_by_one=self.one_by_one)
+            features = self.features(in_box(matrix[start:end, ...], self.box))
             sums += device_class_sums(features, codes, self.classes)
             counts += [np.count_nonzero(to_host(codes) == code) for code in range(self.classes)]
         return [sums, counts]

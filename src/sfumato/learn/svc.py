@@ -114,7 +114,8 @@ class PrivateSVC(PrivateLinearClassifier):
 
     def _make_features(self, gamma: float) -> None:
         seeds = seed_from(self.random_state)
-        self.features_ = random_features(self.kernel, gamma, self.n_components, self.norm, seeds)
+        shifts = self.adjacency.relation != "replace-one"
+        self.features_ = random_features(self.kernel, gamma, self.n_components, self.norm, seeds, shifts=shifts)
 
     def _buys_spread(self) -> bool:
         """Whether a part of ε goes to how far rows lie apart."""
