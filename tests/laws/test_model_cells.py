@@ -25,7 +25,7 @@ def people(generator: np.random.Generator, rows: int = 400) -> pd.DataFrame:
     frame = pd.DataFrame(
         {AGE: generator.uniform(0, 100, rows).round(1), TOWN: generator.choice([*TOWNS, "Oz", "Ur"], rows)}
     )
-    frame[CODE] = 1 + frame[AGE] // 17
+    frame[CODE] = (1 + frame[AGE] // 17 + generator.integers(-1, 2, rows)).clip(1, 6)
     frame[ILL] = np.where(generator.random(rows) < frame[AGE] / 100, "yes", "no")
     for name in (AGE, TOWN, CODE):
         frame.loc[generator.random(rows) < 0.2, name] = None
