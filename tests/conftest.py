@@ -41,6 +41,9 @@ def pytest_unconfigure():
 def pytest_collection_modifyitems(config, items):
     """The processes of one run begin with what takes longest, so that none is left with it at the end."""
     leave_to_the_night(items)
+    if named_by_place := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        # Two processes name such a test differently, and neither of them then runs any.
+        raise pytest.UsageError(f"Tests named by where an object lies in memory: {named_by_place}. Give them ids.")
     if hasattr(config, "workerinput"):
         from sharing import by_length
 

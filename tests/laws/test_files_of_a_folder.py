@@ -273,7 +273,7 @@ def test_one_more_word_and_a_longer_number_make_no_other_table(tmp_path: Path):
         ([pa.array([10**17])], False),
         ([pa.array(["1e17", "2e+x"])], False),
     ],
-    ids=str,
+    ids=["float32 beyond", "float32 within", "both beyond", "both within", "whole", "words"],
 )
 def test_identifiers_that_may_have_been_others_are_told(cells: list[pa.Array], told: bool, tmp_path: Path):
     """Of a folder of which one file holds them as decimals, and of decimals of 32 bits, nothing was told."""
