@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from sfumato.release.synthetic.drawn_rows import even_draws
+from sfumato.release.synthetic.drawn_rows import even_draws, evened
 from sfumato.release.synthetic.junction_tree import CountTable, Fitted, JunctionTree
 
 
@@ -109,3 +109,19 @@ def test_rows_are_of_the_law_on_average(seed):
         found = np.mean([np.bincount(one, minlength=expected.size) for one in place], axis=0)
         error = np.sqrt(np.maximum(expected.ravel(), 1e-3) / 400)
         assert (np.abs(found - expected.ravel()) < 6 * error + 0.03).all()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_groups_of_which_the_law_has_nothing_get_their_rows_all_the_same(seed):
+    """Noise can leave a value's whole row of counts at nothing, and all of a column's: the rows were paid for."""
+    generator = np.random.default_rng([seed, 9])
+    groups, levels, number = (int(generator.integers(1, most)) for most in (6, 6, 60))
+    weights = generator.random((groups, levels)) * 10.0 ** generator.integers(-320, 300, (groups, 1))
+    weights[generator.random((groups, levels)) < generator.choice([0.0, 0.5, 0.95, 1.0])] = 0.0
+    group = generator.integers(0, groups, number)
+    drawn = even_draws(group, weights, generator)
+    made = evened(drawn, group, weights, generator)
+    assert made.shape == group.shape
+    assert ((made >= 0) & (made < levels)).all()
+    moved = made != drawn
+    assert (weights[group[moved], made[moved]] > 0).all()

@@ -74,11 +74,15 @@ def evened(drawn: Places, group: Places, weights: Numbers, generator: np.random.
     """The same levels, but for a few rows: over all groups every level is now as frequent as the law has it, to one.
 
     Rows move from a level that is too frequent to one that is too rare, in groups drawn by how much their own shares
-    ask for it: taking the first of them would give rare levels to the same groups again and again.
+    ask for it: taking the first of them would give rare levels to the same groups again and again. Where the law has
+    nothing at all for these groups, they stay as they were drawn.
     """
     levels = weights.shape[1]
     asked, counts = weights.sum(axis=0), np.bincount(drawn, minlength=levels)
-    surplus = counts - _wanted(counts, asked * (len(drawn) / max(float(asked.sum()), _TINY)), generator)
+    whole = float(asked.sum())
+    if not whole > _TINY:
+        return drawn
+    surplus = counts - _wanted(counts, asked / whole * len(drawn), generator)
     if not surplus.any():
         return drawn
     sizes = np.bincount(group, minlength=len(weights))
