@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from sfumato.release.synthetic.junction_tree import CountTable, Scope
 
-__all__ = ["StartModel", "is_told", "merged", "noisy_total", "on_simplex", "sampling_floor", "start_scopes"]
+__all__ = [
+    "StartModel",
+    "alone_beside",
+    "is_told",
+    "merged",
+    "noisy_total",
+    "on_simplex",
+    "sampling_floor",
+    "start_scopes",
+]
 
 Numbers = NDArray[np.float64]
 #: So many times its own standard error a noisy number of rows is no mere noise.
@@ -30,6 +39,19 @@ def start_scopes(columns: int, label: int | None, counted: Collection[Scope]) ->
     beside = [(column, tuple(sorted((column, label)))) for column in range(columns) if column != label]
     scopes = [pair if pair in counted else (column,) for column, pair in beside]
     return scopes if any(len(scope) == 2 for scope in scopes) else [*scopes, (label,)]
+
+
+def alone_beside(columns: int, label: int | None, scopes: Collection[Scope]) -> list[Scope]:
+    """Columns that are measured alone too: added up over the label, counts of a pair err by √(its levels) more.
+
+    Of a column and a label alone the pair is all there is.
+
+    >>> alone_beside(3, 2, [(0, 2), (1, 2)])
+    [(0,), (1,)]
+    """
+    if label is None or columns < 3:
+        return []
+    return [(column,) for column in range(columns) if column != label and (column,) not in scopes]
 
 
 def on_simplex(counts: Numbers, total: float) -> Numbers:

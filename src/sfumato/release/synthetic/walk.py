@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from sfumato.release.synthetic.counts import PairCounts
 from sfumato.release.synthetic.junction_tree import CountTable, Fitted, Scope
 from sfumato.release.synthetic.measure import Measurer
-from sfumato.release.synthetic.plans import FIRST, Forecast, RowRound, best_plan, forecasts
+from sfumato.release.synthetic.plans import ALONE, FIRST, Forecast, RowRound, best_plan, forecasts
 from sfumato.release.synthetic.selection import chosen_pairs, split_by_cells
-from sfumato.release.synthetic.start import StartModel, merged, noisy_total, start_scopes
+from sfumato.release.synthetic.start import StartModel, alone_beside, merged, noisy_total, start_scopes
 
 __all__ = ["Walk"]
 
@@ -46,14 +46,14 @@ class Walk:
         """Follow the plan that was forecast; without one the wished one, or the best by what the first tables say."""
         self.measurer.stage = "first"
         scopes = start_scopes(len(self.sizes), self.label, self.measurer.exact.tables)
-        self._measure(self._with_wanted(scopes, forecast), forecast.plan.first if forecast else FIRST)
+        self._measure_first(self._with_wanted(scopes, forecast), forecast.plan.first if forecast else FIRST)
         total = public_rows if public_rows is not None else noisy_total(self.measured)
         start = self._start(scopes, total)
         if forecast is None:
             shares = [start.share(column) for column in range(len(self.sizes))]
             forecast = best_plan(forecasts(self.sizes, self.label, total, self._deviation, shares), wished)
             if forecast.plan.first > FIRST:
-                self._measure(self._with_wanted(scopes, forecast), forecast.plan.first - FIRST)
+                self._measure_first(self._with_wanted(scopes, forecast), forecast.plan.first - FIRST)
             start = self._start(scopes, total)
         rounds = forecast.plan.rounds
         if not rounds:  # else the slow way there from even shares smooths what is lost in noise, and models gain by it
@@ -102,6 +102,13 @@ class Walk:
         )
         self._potentials = found.potentials
         return found
+
+    def _measure_first(self, scopes: Sequence[Scope], share: float) -> None:
+        """What a round begins with, and for a little of it the columns alone; all at once."""
+        alone = alone_beside(len(self.sizes), self.label, scopes)
+        part = ALONE if alone else 0.0
+        shares = split_by_cells(scopes, self.sizes, (1 - part) * share * self.part)
+        self.measured += self.measurer.tables({**shares, **split_by_cells(alone, self.sizes, part * share * self.part)})
 
     def _measure(self, scopes: Sequence[Scope], share: float) -> None:
         self.measured += self.measurer.tables(split_by_cells(scopes, self.sizes, share * self.part))
