@@ -70,3 +70,12 @@ def test_what_is_not_there_is_not_called_false(folder):
     assert "does not hold" not in said
     (folder / "wrong.json").write_text(json.dumps({}))
     assert "does not hold" in told("verify", "wrong.json")
+
+
+def test_a_folder_without_a_study_says_where_its_explanation_is(folder):
+    assert CliRunner().invoke(app, ["synthesize", "stays.parquet", "--people", "who", *PROMISE]).exit_code == 0
+    for command in ("explain", "report"):
+        said = told(command, "made")
+        assert "made/README.txt" in said
+        assert "sfumato verify made" in said
+        assert "Errno" not in said + told(command, "nosuch")

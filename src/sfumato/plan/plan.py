@@ -331,8 +331,21 @@ class Plan(Shown):
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise InputError(f"{path}: the plan cannot be read: {error}.") from error
+            raise InputError(f"{path}: {_unread(Path(path), error)}") from error
         return cls.from_json(text)
+
+
+def _unread(path: Path, error: Exception) -> str:
+    """Why there is no plan here, and what there is instead."""
+    if not isinstance(error, FileNotFoundError):
+        return f"the plan cannot be read: {error}."
+    if (path.parent / "certificate.json").exists():
+        folder = path.parent
+        return (
+            f"there is no such plan: {folder} was published without a study. How, and what it is good for, says "
+            f"{folder / 'README.txt'}; `sfumato verify {folder}` checks it."
+        )
+    return "there is no such plan. Give plan.json, a folder written by `sfumato run`, or a study file."
 
 
 def _spent(draws: Iterable[Draw | LinearDraw | SampleDraw]) -> float:
