@@ -42,6 +42,10 @@ def synthesize(
     absent: Annotated[
         list[str] | None, typer.Option(help="A column whose missing values are a level of their own; may be repeated.")
     ] = None,
+    whole: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of whole numbers whose type does not say so (pandas, CSV); may be repeated."),
+    ] = None,
     people: Annotated[
         str | None,
         typer.Option(help="The column that says whose a row is; it is not published, and people are protected."),
@@ -88,6 +92,7 @@ def synthesize(
         label=label,
         edges={} if edges is None else _read_edges(edges),
         absent=tuple(absent or ()),
+        whole=tuple(whole or ()),
         people=people,
         rows_per_person=rows_per_person,
         plan=plan,
@@ -107,6 +112,7 @@ def synthesize(
             promise = synthesize_file(
                 source, release, out, book, name, engine=engine, progress=lambda n: bar.advance(task, n),
                 tell=lambda forecasts: _tell(console, forecasts), grant=allowed,
+                say=lambda said: console.print(said, highlight=False, markup=False, soft_wrap=True),
             )  # fmt: skip
     console.print(
         Text.assemble(

@@ -313,7 +313,10 @@ def _parsed_kind(entry: dict[str, Any], where: str) -> type[Any]:
     domain = _KINDS.get(kind) if isinstance(kind, str) else None
     if domain is None:
         given = f"kind {kind!r} is not known{nearest(str(kind), _KINDS)}" if "kind" in entry else "kind is missing"
-        raise SchemaError(f"{where}: {given}. Write kind = {' or '.join(map(_toml_text, _KINDS))}.")
+        raise SchemaError(
+            f"{where}: {given}. Write kind = {' or '.join(map(_toml_text, _KINDS))}; days and times are intervals "
+            "whose ends are written so: low = 2020-01-01, low = 06:30:00."
+        )
     return domain
 
 

@@ -13,6 +13,7 @@ were fixed on loans, satellite images, the shuttle and synthetic tables.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -67,6 +68,21 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         if self.origin != "auto":
             return float(self.origin)
         return 0.1 if domain.low == 0 else 0.3
+
+    def longest_row(self) -> float:
+        """How long an encoded row can be at most, by the schema alone.
+
+        >>> from sfumato.core import Categories, Interval
+        >>> SchemaEncoder(Schema({"age": Interval(0, 100), "sex": Categories(["f", "m"])})).longest_row()
+        2.0591260281974
+        """
+        own = self.schema.norm
+        ends = (
+            2 * max(self.origin_of(domain), 1 - self.origin_of(domain)) if isinstance(domain, Interval) else 1.0
+            for domain in self.schema.columns.values()
+        )
+        longest = math.hypot(*ends)
+        return longest if own is None else min(own, longest)
 
     def in_own_units(self, coefficients: np.ndarray, intercept: float) -> tuple[np.ndarray, float]:
         """A linear rule for encoded rows as one for the table's own numbers: per year of an age, and from age 0.

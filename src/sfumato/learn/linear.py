@@ -31,6 +31,7 @@ from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.base import intercept_share
 from sfumato.learn.bounds import NormBound, price_of_bounds
 from sfumato.learn.device_rows import DeviceRows
+from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.fitting import PrivateEstimator, pay
 from sfumato.learn.kernel_base import check_row_count
 from sfumato.learn.passes import ArrayPasses, Passes, bounds_by_sums, device_matrix
@@ -309,6 +310,12 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
                 else f"Ridge strength {self.regularization_:.3g}."
             )
         lines.append(f"Rows longer than {self._norm:g} were shortened to it; {self.bounds_.origin}.")
+        longest = 0.0 if self.schema is None else SchemaEncoder(self.schema).longest_row()
+        if longest > self._norm:
+            lines.append(
+                f"By the schema rows can be {longest:.3g} long, and where many are, lines bend. norm={longest:.3g} "
+                "would shorten none, with more noise: worth it with many rows."
+            )
         return "\n".join(lines)
 
 

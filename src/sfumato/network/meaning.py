@@ -212,10 +212,13 @@ def _range_words(network: Network, cell: Node) -> Iterator[str]:
 
 def range_of(network: Network, *nodes: AggregateNode | Node) -> str | None:
     """The declared ranges of the cells behind numbers, and what happens to values outside of them."""
-    words = [word for cell in _cells(network, *nodes) for word in _range_words(network, cell)]
+    cells = list(_cells(network, *nodes))
+    words = [word for cell in cells for word in _range_words(network, cell)]
     if not words:
         return None
-    return f"Declared ranges: {'; '.join(words)}. Numbers outside their range are moved to its nearer end."
+    moved = any(isinstance(cell.domain, Interval) for cell in cells)
+    outside = " Numbers outside their range are moved to its nearer end." if moved else ""
+    return f"Declared ranges: {'; '.join(words)}.{outside}"
 
 
 def absent_of(network: Network, *nodes: AggregateNode | Node) -> str | None:

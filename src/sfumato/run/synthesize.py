@@ -64,12 +64,14 @@ def synthesize_file(
     engine: str | Engine = "local",
     progress: Progress = lambda rows: None,
     tell: Tell = lambda forecasts: None,
+    say: Callable[[str], None] = lambda sentence: None,
     grant: Grant = False,
 ) -> Guarantee:
     """Publish invented rows in place of those of `source` into the new folder `out`; returns what was promised.
 
-    One row is one person, or `release.people` says whose it is. `tell` hears what every plan is expected to reach
-    before anything is reserved. `grant` lets data that has no budget yet get exactly what this release needs.
+    One row is one person, or `release.people` says whose it is. `tell` hears what every plan is expected to reach and
+    `say` what else there is to know before anything is reserved. `grant` lets data that has no budget yet get exactly
+    what this release needs.
     """
     if release.random_state is not None or release.adjacency.relation != "replace-one":
         raise InputError(
@@ -94,11 +96,15 @@ def synthesize_file(
         table.check_before()
         if rows is not None:  # otherwise a forecast would tell how many there are
             tell(release.expected(rows, kinds))
+        notes = release.notes_on_types(kinds)
+        for sentence in notes:
+            say(sentence)
         purpose = f"synthetic rows for {table.name}"
         payment.reservations += reserve(ledger, dataset, release.promise, purpose, sources=table.sources, grant=grant)
         payment.begin()
         made, facts = release.publish(look, table.gather)
         table.check_after()
+        facts["notes"] += notes
         _write(staging.folder, made, facts)
         staging.complete(ledger, payment.reservations)
         payment.end()

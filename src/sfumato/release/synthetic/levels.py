@@ -31,7 +31,16 @@ from sfumato.core.tables import nearest, plain_type
 from sfumato.errors import SchemaError
 from sfumato.release.synthetic.inside import Inside
 
-__all__ = ["DEFAULT_BINS", "LARGEST_WHOLE", "MOST_LEVELS", "Levels", "kind_by_domain", "levels_of", "needs_edges"]
+__all__ = [
+    "DEFAULT_BINS",
+    "LARGEST_WHOLE",
+    "MOST_LEVELS",
+    "Levels",
+    "kind_by_domain",
+    "levels_of",
+    "needs_edges",
+    "perhaps_whole",
+]
 
 #: Into how many parts an interval is cut when no edges are given.
 DEFAULT_BINS = 16
@@ -245,12 +254,19 @@ def levels_of(
     edges: Mapping[str, Sequence[Any]],
     absent: Collection[str],
     kinds: Mapping[str, pa.DataType] | None = None,
+    whole: Collection[str] = (),
 ) -> tuple[Levels, ...]:
-    """The levels of every column: by `edges`, by the schema's, one for each of a few whole numbers, or equal parts."""
-    for given in (*edges, *absent):
+    """The levels of every column: by `edges`, by the schema's, one for each of a few whole numbers, or equal parts.
+
+    `whole` are numbers of which somebody says that they are whole ones, whatever type their column has.
+    """
+    for given in (*edges, *absent, *whole):
         if given not in schema.columns:
             raise SchemaError(f"The schema has no column {given!r}{nearest(given, schema.columns)}. Nothing was spent.")
+    for given in whole:
+        _check_number(given, schema.columns[given])
     held = {name: plain_type(kind) for name, kind in (kinds or {}).items()}
+    held |= {name: pa.int64() for name in whole if not pa.types.is_integer(held.get(name, pa.null()))}
     columns = (
         Levels(
             name,
@@ -262,6 +278,12 @@ def levels_of(
         for name, domain in schema.columns.items()
     )
     return tuple(_checked(_cut(column, edges.get(column.name))) for column in columns)
+
+
+def _check_number(name: str, domain: Domain) -> None:
+    if not isinstance(domain, Interval) or domain.calendar:
+        held = "days or times, which are whole already" if isinstance(domain, Interval) else "listed categories"
+        raise SchemaError(f"whole lists columns of numbers, and {name} has {held}. Nothing was spent.")
 
 
 def _ranges(schema: Schema, name: str) -> tuple[tuple[float, float], ...]:
@@ -293,6 +315,20 @@ def needs_edges(column: Levels, given: Collection[str]) -> bool:
     if not isinstance(column.domain, Interval) or column.name in given or column.domain.edges is not None:
         return False
     return not (column.whole and column.domain.width < _WHOLE_LEVELS)
+
+
+def perhaps_whole(columns: Sequence[Levels]) -> list[str]:
+    """Numbers that come out with decimals, of an interval whose ends are whole: a guess, from public facts alone.
+
+    >>> perhaps_whole([Levels("age", Interval(0, 110)), Levels("dose", Interval(0, 0.5))])
+    ['age']
+    """
+    found = []
+    for one in columns:
+        if isinstance(one.domain, Interval) and not one.whole and not pa.types.is_decimal(one.kind):
+            ends = (one.domain.low, one.domain.high, *(one.domain.edges or ()))
+            found += [one.name] * all(end.is_integer() for end in ends)
+    return found
 
 
 def _cut(column: Levels, given: Sequence[Any] | None) -> Levels:

@@ -37,7 +37,7 @@ from sfumato.release.synthetic.bought import FEWEST_BINS, MORE_BINS, fine_levels
 from sfumato.release.synthetic.counts import MOST_CELLS, PairCounts, pairs_within
 from sfumato.release.synthetic.given import people_of, stated_kinds, without_people
 from sfumato.release.synthetic.junction_tree import Fitted, Scope
-from sfumato.release.synthetic.levels import Levels, levels_of, needs_edges
+from sfumato.release.synthetic.levels import Levels, levels_of, needs_edges, perhaps_whole
 from sfumato.release.synthetic.measure import Measurer
 from sfumato.release.synthetic.plans import Forecast, RowPlan, best_plan, forecasts
 from sfumato.release.synthetic.possible import kept_possible
@@ -103,11 +103,13 @@ class SyntheticRelease:
 
     `label` is the column that others will want to predict. `edges` gives public bin edges of interval columns, beside
     those of the schema; where nobody gives any, a small part of the promise buys some (`buy_edges=False`: equal parts).
-    `absent` names columns whose missing values are a level of their own; `workload` lists pairs of columns that are
-    measured in any case. `people` names a column that says whose a row is, `rows_per_person` how many rows of one
-    person count; the promise is then for the person. `plan` is pairs, tree or rounds; by default the one of least
-    expected error. `rows` is how many rows are made; the default is as many as there are (by noisy counts, if that
-    number is protected). `edges_share` is the part of the promise that is kept for edges, needed or not.
+    `absent` names columns whose missing values are a level of their own, `whole` those whose numbers are whole ones
+    though their type does not say so (pandas and numpy choose it by the cells, CSV has none); `workload` lists pairs
+    of columns that are measured in any case. `people` names a column that says whose a row is, `rows_per_person` how
+    many rows of one person count; the promise is then for the person. `plan` is pairs, tree or rounds; by default the
+    one of least expected error. `rows` is how many rows are made; the default is as many as there are (by noisy
+    counts, if that number is protected). `edges_share` is the part of the promise that is kept for edges, needed or
+    not.
 
     >>> from sfumato.core import Categories, Interval
     >>> schema = Schema({"age": Interval(0, 100), "ill": Categories(["no", "yes"])})
@@ -134,6 +136,7 @@ class SyntheticRelease:
     rows: int | None = None
     random_state: int | Elsewhere | None = None
     edges_share: float | None = None
+    whole: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for name in ("rows", "rows_per_person", "random_state"):
@@ -149,6 +152,7 @@ class SyntheticRelease:
             return counting(arrow)
 
         made, facts = self.publish(self.look(gather, kinds), gather)
+        facts["notes"] += self.notes_on_types(kinds)
         return SyntheticTable(like(without_people(table, self.people), made), **facts)
 
     def facts(self) -> dict[str, Any]:
@@ -160,6 +164,7 @@ class SyntheticRelease:
             "workload": [list(names) for names in self.workload or ()],
             "edges": {name: [_plain(edge) for edge in ends] for name, ends in self.edges.items()},
             "absent": sorted(self.absent),
+            "whole": sorted(self.whole),
             "people": self.people,
             "rows_per_person": self.rows_per_person,
             "wished": self.plan,
@@ -188,9 +193,9 @@ class SyntheticRelease:
         _ = self.promise
         check_promise(self.epsilon, self.delta)
         check_numbers(self.rows, self.rows_per_person, self.edges_share, self.random_state)
-        check_lists(self.workload, self.absent, self.edges)
+        check_lists(self.workload, self.absent, self.edges, self.whole)
         check_people(self.people, self.rows_per_person, self.schema)
-        levels = levels_of(self.schema, self.edges, self.absent, kinds)
+        levels = levels_of(self.schema, self.edges, self.absent, kinds, self.whole)
         if kinds is not None and self._open(levels) and not self._edges_share(self._open(levels)) > 0:
             raise PrivacyParameterError(
                 "edges_share=0 leaves nothing to buy edges with: give edges, or buy_edges=False. Nothing was spent."
@@ -224,6 +229,17 @@ class SyntheticRelease:
         fine = (fine_levels(column) for column in levels if column.name in still_open)
         few = sum(leaves_few(column, rows, each) for column in fine)
         return tuple(dataclasses.replace(one, few=few) for one in found if self.plan in (None, one.plan.name))
+
+    def notes_on_types(self, kinds: Mapping[str, pa.DataType] | None = None) -> tuple[str, ...]:
+        """What to know of numbers whose type says nothing: by schema and stated types alone."""
+        names = perhaps_whole(self.check(kinds))
+        if not names:
+            return ()
+        return (
+            f"Written with decimals, since no type in the table says otherwise: {', '.join(names)}. Where these are "
+            "whole numbers, means and quantiles of the rows are up to half a unit too high: name them in whole=[…], at "
+            "the command line --whole COLUMN.",
+        )
 
     def planned_events(self, plan: RowPlan, kinds: Mapping[str, pa.DataType] | None = None) -> dict[str, Event]:
         """What following `plan` costs, part by part, before anything is drawn: nothing of the data is in it."""

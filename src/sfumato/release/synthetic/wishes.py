@@ -66,12 +66,13 @@ def _is_part(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1
 
 
-def check_lists(workload: Any, absent: Any, edges: Any) -> None:
+def check_lists(workload: Any, absent: Any, edges: Any, whole: Any = ()) -> None:
     """Refuse a text where several names are meant, which would be read as names of one letter."""
     if workload is not None and not (_is_list(workload) and all(_is_list(pair) for pair in workload)):
         raise SchemaError('workload lists pairs of columns, such as [["age", "job"]]. Nothing was spent.')
-    if not _is_list(absent):
-        raise SchemaError('absent lists columns, such as ["age"]. Nothing was spent.')
+    for word, names in (("absent", absent), ("whole", whole)):
+        if not _is_list(names):
+            raise SchemaError(f'{word} lists columns, such as ["age"]. Nothing was spent.')
     if not isinstance(edges, Mapping):
         raise SchemaError('edges are given column by column, such as {"age": [0, 18, 65, 110]}. Nothing was spent.')
 
