@@ -79,3 +79,32 @@ def test_a_folder_without_a_study_says_where_its_explanation_is(folder):
         assert "made/README.txt" in said
         assert "sfumato verify made" in said
         assert "Errno" not in said + told(command, "nosuch")
+
+
+STUDY = """
+source(t, 't.parquet'). column(t, id, person(P)). rows_per_person(t, 1).
+column(t, age, age(P)). random(age(P)) :- person(P). range(age(P), 0, 100). missing(age(P), 50).
+dataset(people, domain(P, person(P))). {unit}
+privacy_requirement(o(public), people, dp(1)).
+median(mid, age(P), person(P)). publish(mid, mid, o(public)).
+"""
+
+
+@pytest.mark.parametrize(
+    ("unit", "people", "size", "told"),
+    [
+        ("", 4000, [], True),
+        ("", 1500, [], False),
+        ("", 4000, ["--size", "people=4000"], False),
+        ("adjacency(people, add_remove).", 4000, [], False),
+    ],
+)
+def test_a_plan_for_another_number_of_people_is_told_where_that_number_is_public(unit, people, size, told, folder):
+    table = {"id": [f"p{one}" for one in range(people)], "age": np.random.default_rng(1).uniform(0, 100, people)}
+    parquet.write_table(pa.table(table), folder / "t.parquet")
+    (folder / "study.pl").write_text(STUDY.format(unit=unit), encoding="utf-8")
+    done = CliRunner().invoke(app, ["run", "study.pl", "--data", ".", "--out", "out", "--grant", *size])
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert (f"--size people={people}" in said.replace(" --out", "")) == told
+    assert (f"{people:,} individuals" in said) == told

@@ -235,9 +235,7 @@ def _different(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.unique(column, return_inverse=True)
     except TypeError:
         pass
-    raise DataError(
-        "y mixes labels of different kinds, such as words and numbers. Write them all as one kind. Nothing was spent."
-    )
+    raise DataError(f"y {_NO_LABEL} Nothing was spent.")
 
 
 def label_places(declared: np.ndarray, found: Iterable[Any]) -> np.ndarray:

@@ -118,7 +118,9 @@ def run_plan(
             stage("evaluating the study")
             values = _evaluated(network, tables, engine, key, _is_of_sums(plan, network), stage)
         if not dry:
-            check_sizes(network.spec, {name: table.num_rows for name, table in values.individuals.items()})
+            sizes = {name: table.num_rows for name, table in values.individuals.items()}
+            check_sizes(network.spec, sizes)
+            _tell_of_sizes(plan, network, sizes, tell)
         columns = _columns(plan, values)
         _check_certificates(plan, holds)
 
@@ -222,6 +224,21 @@ def _read(plan: Plan, data: Mapping[str, Any] | str | Path) -> Mapping[str, Any]
     if isinstance(data, str | Path):
         return tables_in(plan, Path(data))
     return {name: one.read_all() if isinstance(one, pa.RecordBatchReader) else one for name, one in data.items()}
+
+
+def _tell_of_sizes(plan: Plan, network: Network, sizes: Mapping[str, int], tell: Callable[[str], None]) -> None:
+    """That the plan was made for other numbers of individuals, where how many there are is public."""
+    planned = plan.extras.get("sizes", {})
+    for dataset in network.spec.datasets:
+        found, expected = sizes.get(dataset.name, 0), planned.get(dataset.name, 0.0)
+        public = dataset.adjacency.relation == "replace-one"
+        if public and found and expected and not expected / 2 <= found <= 2 * expected:
+            tell(
+                f"{dataset.name} has {found:,} individuals, and the plan was made for {expected:,.6g}: what it "
+                "foresees, and README.txt repeats, is about those, and intervals of medians and quantiles may be far "
+                f"wider than they need be. A plan for what is there: --size {dataset.name}={found} (in Python: "
+                f"sizes={{{dataset.name!r}: {found}}})."
+            )
 
 
 def _room(plan: Plan, values: Values) -> int:
