@@ -29,7 +29,7 @@ from sklearn.preprocessing import (
 )
 
 from sfumato.core import ApproxDP, Categories, GaussianDP, Interval, PureDP, Schema
-from sfumato.errors import DataError, InputError, OverspendError, PrivacyParameterError
+from sfumato.errors import DataError, InputError, LedgerError, OverspendError, PrivacyParameterError
 from sfumato.evidence import verify
 from sfumato.learn import (
     KernelMeanClassifier,
@@ -412,3 +412,15 @@ def test_a_ledger_inside_another_fit_is_not_lost(tmp_path):
     model = logistic()
     with pytest.raises(InputError, match="the fit around it"), fitting(model):
         model.fit(X, Y, ledger=Ledger(tmp_path / "ledger.db"), dataset="survey")
+
+
+def test_rows_under_another_name_are_not_told_to_be_granted_a_budget(tmp_path):
+    """That grant would be refused for these rows: the name they have comes first."""
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(200, 2)), np.arange(200) % 2
+    book = Ledger(tmp_path / "book.db")
+    book.grant("visits", ApproxDP(1.0, 1e-6))
+    PrivateLogisticRegression(0.1, 1e-6, norm=1.0).fit(X, y, ledger=book, dataset="visits")
+    with pytest.raises(LedgerError, match="under the name 'visits'") as refused:
+        PrivateLogisticRegression(0.1, 1e-6, norm=1.0).fit(X, y, ledger=book, dataset="other")
+    assert "ledger grant" not in str(refused.value)

@@ -204,6 +204,8 @@ class Ledger:
 
         with self._lock:
             self._catch_up()
+            if dataset not in self._names():  # before a first grant is advised, which that data would refuse
+                self._check_name(dataset, [name for name, _ in self._books.owners(sources)])
             unit = self._paying_unit(dataset, items, adjacency)
         with alone(self, sources, (dataset, unit), spends=True):
             self._append(decide)
