@@ -390,13 +390,13 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
 
 
 def blocks(rows: Any) -> list[slice]:
-    """Rows in parts: they bound memory, and the rounding error of sums.
+    """Rows in parts, at least one: they bound memory, and the rounding error of sums.
 
     >>> blocks(np.zeros((3000, 1)))
     [slice(0, 2048, None), slice(2048, 3000, None)]
     """
     number = int(rows.shape[0])
-    return [slice(start, min(start + BLOCK, number)) for start in range(0, number, BLOCK)]
+    return [slice(start, min(start + BLOCK, number)) for start in range(0, max(number, 1), BLOCK)]
 
 
 def checked_box(box: Any, columns: int) -> tuple[np.ndarray, np.ndarray]:
