@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ARITHMETIC",
     "BOUGHT",
+    "MOST_NUMBERS",
     "KernelInput",
     "KernelRun",
     "PrivateKernelClassifier",
@@ -60,7 +61,7 @@ ARITHMETIC = 2e-5
 #: Up to here that slack covers the rounding of a plain sum (docs/proofs/kernel_mean.md).
 MOST_ROWS = 10_000_000
 #: More noisy sums than these do not fit in memory beside their noise.
-_MOST_NUMBERS = 2**27
+MOST_NUMBERS = 2**27
 #: Ends of a box beyond this, or nearer to each other than its inverse, are refused.
 _FARTHEST = 1e100
 #: What gamma may say to buy how far rows lie apart; and what "wide" makes of the rule's γ (learn/classifier_rule.py).
@@ -240,9 +241,9 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
             self.n_components_ = even_components(self.n_components)
         first, rest = split_promise(promise) if self._pays() else (None, promise)
         dimension = self._dimension(self.n_components_, classes)
-        if dimension > _MOST_NUMBERS:
+        if dimension > MOST_NUMBERS:
             raise InputError(
-                f"{dimension} numbers would be published for {classes} classes, and at most {_MOST_NUMBERS} can be: "
+                f"{dimension} numbers would be published for {classes} classes, and at most {MOST_NUMBERS} can be: "
                 "choose fewer n_components. Nothing was spent."
             )
         self.noise_ = noise_for(self._of_one_act(rest), self._sensitivity(), dimension)
