@@ -24,13 +24,24 @@ from sfumato.core import ADD_REMOVE, REPLACE_ONE, Adjacency, Interval, Schema
 from sfumato.errors import SfumatoError
 from sfumato.learn import table
 
+try:
+    import array_api_strict as strict
+except ImportError:
+    strict = None
+
 KINDS = every_estimator()
 ADDITIVE = (learn.PrivateAdditiveClassifier, learn.PrivateAdditiveRegressor)
 NAMES = ["a", "b"]
 ROWS = np.random.default_rng(0).uniform(-0.5, 0.5, (40, 2))
 SCHEMA = Schema({name: Interval(-1, 1) for name in NAMES})
+#: What learns where the rows lie, on a device.
+THERE = (
+    *(learn.KernelMeanClassifier, learn.PrivateLinearRegression, learn.PrivateLogisticRegression, learn.PrivateSVC),
+    *(learn.PrivateClassifier, learn.PrivateSVDD),
+)
 FORMS: dict[str, Any] = {
     "numbers": lambda rows: rows,
+    "device": lambda rows: strict.asarray(rows, copy=True),
     "sparse": sparse.csr_array,
     "schema": lambda rows: dict(zip(NAMES, rows.T, strict=True)),
 }
@@ -41,11 +52,8 @@ def cases() -> list[tuple[type, str]]:
     found = []
     for kind in KINDS:
         takes = "schema" in estimator(kind, "numbers", REPLACE_ONE).get_params()
-        found += [
-            (kind, form)
-            for form in FORMS
-            if (form == "schema" and takes) or (form != "schema" and kind not in ADDITIVE)
-        ]
+        lies = {"schema": takes, "device": strict is not None and kind in THERE}
+        found += [(kind, form) for form in FORMS if lies.get(form, kind not in ADDITIVE)]
     return found
 
 
@@ -89,11 +97,12 @@ def test_a_fit_of_nobody_ends_as_that_of_one_person(delta):
 
 
 def test_a_fit_that_asks_for_somebody_is_found(monkeypatch):
-    monkeypatch.setattr(table, "_knows_its_size", lambda estimator: True)
+    monkeypatch.setattr(table, "knows_its_size", lambda estimator: True)
     assert {kind for kind, _, _ in unlike(1e-6)} >= {"KernelMeanClassifier", "PrivateAdditiveRegressor", "PrivateSVC"}
 
 
 @pytest.mark.parametrize(("kind", "form"), cases(), ids=lambda one: getattr(one, "__name__", one))
+@pytest.mark.by_day(5)
 def test_where_the_number_of_rows_is_public_none_is_refused_in_words(kind, form):
     watch = Watch()
     with pytest.raises(SfumatoError, match="Nothing was spent"):
@@ -103,6 +112,7 @@ def test_where_the_number_of_rows_is_public_none_is_refused_in_words(kind, form)
 
 @pytest.mark.parametrize(("kind", "form"), cases(), ids=lambda one: getattr(one, "__name__", one))
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.by_day(5)
 def test_asked_about_nobody_a_model_answers_nothing(kind, form):
     model = fitted(estimator(kind, form, REPLACE_ONE), form, len(ROWS))
     for name in ("predict", "decision_function", "predict_proba", "score_samples"):

@@ -37,7 +37,7 @@ from sfumato.learn.kernel_spread import KernelSpread, split_promise
 from sfumato.learn.row_parts import row_count
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import Seeds, seed_from
-from sfumato.learn.table import checked_labels, checked_matrix, declared_classes
+from sfumato.learn.table import checked_labels, checked_matrix, declared_classes, knows_its_size
 from sfumato.learn.training_budget import TrainingBudget
 from sfumato.mechanisms import Gaussian, NormGamma
 
@@ -115,7 +115,7 @@ class KernelInput(PrivateEstimator):
                 "A schema describes tables with names, and an array on a device has none. Encode first "
                 "(SchemaEncoder) and pass box=. Nothing was spent."
             )
-        matrix = as_matrix(table)
+        matrix = as_matrix(table, some_rows=reset and knows_its_size(self))
         columns = int(matrix.shape[1])
         if reset:
             self.n_features_in_ = columns
