@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import RegressorMixin
 
 from laws.hostile import Hostile
@@ -190,6 +191,38 @@ def test_what_no_machine_has_room_for_is_refused_in_words():
     assert isinstance(
         failure(estimator(learn.KernelMomentClassifier).set_params(n_components=10**6), Watch()), InputError
     )
+
+
+@pytest.mark.parametrize("columns", [16_400, 40_000])
+@pytest.mark.parametrize("rows", [5, 20_000])
+def test_a_regression_refuses_more_products_than_there_is_room_for(rows, columns):
+    """The table is small and its products are not; with few rows the mean would take all, with many it does not."""
+    table = sparse.csr_array(([0.5], ([0], [1])), shape=(rows, columns))
+    watch, target = Watch(), np.linspace(0, 1, rows)
+    model = learn.PrivateLinearRegression(5.0, 1e-6, target=(0, 1))
+    with pytest.raises(InputError, match="products of each two"):
+        model.fit(table, target, ledger=watch, dataset="people")
+    assert watch.seen == []
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-300, 1e-6])
+@pytest.mark.parametrize("epsilon", [1e-15, 1e-13, 1e-12, 1e-9])
+def test_a_promise_too_small_for_its_noise_is_refused_first(epsilon, delta):
+    for kind in KINDS:
+        model = estimator(kind)
+        given = {
+            name: value for name, value in {"epsilon": epsilon, "delta": delta}.items() if name in model.get_params()
+        }
+        watch = Watch()
+        assert wrong(failure(model.set_params(**given), watch), watch) is None
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "quadratic", "cubic"])
+def test_a_distance_that_nothing_uses_is_not_bought(kernel):
+    watch = Watch()
+    error = failure(estimator(learn.PrivateSVC).set_params(kernel=kernel, gamma="spread"), watch)
+    assert (error is None) == (kernel == "rbf") == (watch.seen != [])
+    assert error is None or isinstance(error, InputError)
 
 
 def test_two_columns_of_one_name_are_told():

@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy import sparse
 
 from sfumato.core import Categories, Interval, Schema
 from sfumato.learn import (
@@ -87,3 +88,24 @@ def test_some_rows_are_those_rows(form):
     expected = pd.DataFrame(CELLS).iloc[places]
     encoded = [SCHEMA.encode(one) for one in (part, expected)]
     np.testing.assert_array_equal(*encoded)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "bsr", "dia", "dok"])
+@pytest.mark.parametrize("kind", ["array", "matrix"])
+def test_sparse_tables_are_divided_as_full_ones_are(form, kind):
+    """However their cells are stored: some can be asked for no row, and some are dicts."""
+    cells = np.where(GENERATOR.random((240, 3)) < 0.5, GENERATOR.uniform(-0.5, 0.5, (240, 3)), 0.0)
+    places = np.array([7, 0, 239])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sparse.SparseEfficiencyWarning)
+        stored = getattr(sparse, f"{form}_{kind}")(cells)
+    assert row_count(stored) == 240
+    np.testing.assert_array_equal(rows_at(stored, places).toarray(), cells[places])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        options = {"classes": ["no", "yes"], "random_state": 0}
+        models = [
+            search(PrivateLogisticRegression(1.0, **options), "").fit(table, LABELS)
+            for table in (sparse.csr_array(cells), stored)
+        ]
+    np.testing.assert_array_equal(*(model.decision_function(cells) for model in models))

@@ -144,10 +144,10 @@ def expit(values: Any) -> Any:
         return 1 / (1 + namespace(values).exp(-values))
 
 
-def as_matrix(array: Any) -> Any:
-    """A device matrix of double precision without NaN or infinity."""
+def as_matrix(array: Any, *, some_rows: bool = False) -> Any:
+    """A device matrix of double precision without NaN or infinity, and with rows where it has to have some."""
     library = namespace(array)
-    if array.ndim != 2 or 0 in tuple(array.shape):
+    if array.ndim != 2 or not array.shape[1] or (some_rows and not array.shape[0]):
         raise DataError("X must be a matrix with at least one row and one column. Nothing was spent.")
     matrix = array.detach() if _library(array) == "torch" else array
     matrix = library.asarray(matrix, dtype=library.float64)

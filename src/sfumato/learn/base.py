@@ -103,7 +103,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
     def _check_passes(self, passes: Passes) -> None:
         """Refuse rows that lie where this fit cannot use them."""
 
-    def _buy(self, passes: Passes | None, records: int, epsilon: float, seeds: Seeds) -> None:
+    def _buy(self, passes: Passes | None, records: int, epsilon: float, seeds: Seeds, bounds: NormBound) -> None:
         """What a fit pays for beside the norm, before it is planned; without passes it is made from no row."""
 
     def _expanded(self, matrix: Any) -> Any:
@@ -163,7 +163,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         self._stretches()
         self._pay(passes.rows, columns)
         bounds = bounds_by_sums(self, passes, epsilon, seeds)
-        self._buy(passes, self._size(passes.rows), epsilon - bounds.epsilon, seeds)
+        self._buy(passes, self._size(passes.rows), epsilon - bounds.epsilon, seeds, bounds)
         plan = self._plan(epsilon - bounds.epsilon, delta, passes.rows, columns, len(classes))
         self._warn_if_hopeless(plan)
         budget = plan.budget
@@ -275,9 +275,9 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
         self.n_features_in_ = self.schema.width if self.schema is not None else X.shape[1]
         self.classes_ = np.asarray(classes)
         self._begin(plan.budget.size)
-        self._buy(None, plan.budget.size, epsilon, seed_from(self.random_state))
-        self._expanded(np.zeros((1, self.n_features_in_)))  # draws frequencies
         bounds = NormBound(float(self.norm or 1.0), "that bound is public")
+        self._buy(None, plan.budget.size, epsilon, seed_from(self.random_state), bounds)
+        self._expanded(np.zeros((1, self.n_features_in_)))  # draws frequencies
         constant = self._constant(self.n_features_in_)
         rows = UnitRows(np.zeros((1, self._columns(self.n_features_in_))), self._row_norm(bounds.norm), constant)
         self._weights = np.zeros((1 if len(classes) <= 2 else len(classes), rows.width))
@@ -444,7 +444,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateEstimator):
             f"{how}; the noise is {budget.noise.words} and its expected length in the coefficients is at most "
             f"{plan.noise_length:.3g} for rows of norm 1.",
             f"Regularisation {plan.regularization:.3g} {self._strength_origin()}" + self._penalty_words(),
-            f"Rows longer than {self._norm:g} were shortened to it; {self.bounds_.origin}."
+            f"Rows longer than {self.bounds_.norm:g} were shortened to it; {self.bounds_.origin}."
             + (" Shorter ones were lengthened to norm 1." if as_fitted(self)._stretches() else ""),
             self._intercept_words(),
             *self._bought_words(),

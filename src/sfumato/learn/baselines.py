@@ -345,6 +345,8 @@ class OutputSVC(_KernelSVC):
                 remaining=str(self.left_),
                 difference=str(len(features) - self.left_),
             )
+        if not len(features):  # nothing is drawn for nobody, and nothing charged
+            return self.classes_[:0]
         event = self.noise_.event()
         cost = event if len(features) == 1 else Repeated(event, len(features))
         reservation = None

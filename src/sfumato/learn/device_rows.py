@@ -133,7 +133,7 @@ class DeviceRows:
         for part in self._parts():
             _, blocks = self._stacked(part)
             sums.append(summed(shaped(weights[part], blocks, -1), 1))
-        return to_host(joined(sums)).tolist()
+        return to_host(joined(sums)).tolist() if sums else []
 
     def _parts(self) -> Iterator[slice]:
         """Runs of whole blocks, then the rest."""

@@ -29,6 +29,7 @@ from sfumato.learn.seeds import Seeds
 
 __all__ = [
     "LONGEST",
+    "POLYNOMIALS",
     "FourierFeatures",
     "Kernel",
     "SketchFeatures",
@@ -41,7 +42,7 @@ __all__ = [
 
 Kernel = Literal["rbf", "laplacian", "cauchy", "matern12", "matern32", "matern52", "quadratic", "cubic"]
 #: Powers of the polynomial kernels ((1 + γ⟨x, x'⟩)/√((1 + γ‖x‖²)(1 + γ‖x'‖²)))^degree.
-_DEGREES: dict[str, int] = {"quadratic": 2, "cubic": 3}
+POLYNOMIALS: dict[str, int] = {"quadratic": 2, "cubic": 3}
 
 #: Rows without a public norm are shortened to this, so that their phases are finite.
 LONGEST = 1e100
@@ -87,7 +88,7 @@ def refuse_on_device(kernel: Any) -> None:
 
     >>> refuse_on_device("rbf")
     """
-    if isinstance(kernel, str) and kernel in _DEGREES:
+    if isinstance(kernel, str) and kernel in POLYNOMIALS:
         raise InputError(
             f"The {kernel} kernel is computed on the host, and these rows lie on a device: pass them as a NumPy array, "
             "as x.cpu().numpy() makes of a torch tensor and x.get() of a CuPy array, or choose a kernel of distances, "
@@ -97,7 +98,7 @@ def refuse_on_device(kernel: Any) -> None:
 
 def kernel_scale(kernel: str, gamma: float, reach: float) -> float:
     """γ for "auto": that of the Gaussian kernel, or 1/reach² for polynomials of rows of that length: all public."""
-    return 1 / reach**2 if kernel in _DEGREES else gamma
+    return 1 / reach**2 if kernel in POLYNOMIALS else gamma
 
 
 def random_features(
@@ -111,7 +112,7 @@ def random_features(
     >>> random_features("quadratic", 1.0, 8, 1.0, Seeds(1))(np.ones((2, 3))).shape
     (2, 8)
     """
-    kind = SketchFeatures if check_kernel(kernel) in _DEGREES else FourierFeatures
+    kind = SketchFeatures if check_kernel(kernel) in POLYNOMIALS else FourierFeatures
     features = kind(gamma, components, norm, seeds, kernel)
     features.shifts = shifts
     return features
@@ -180,7 +181,7 @@ class SketchFeatures:
     """
 
     def __init__(self, gamma: float, components: int, norm: float | None, seeds: Seeds, kernel: str) -> None:
-        self.kernel = check_kernel(kernel, tuple(_DEGREES))
+        self.kernel = check_kernel(kernel, tuple(POLYNOMIALS))
         self.gamma = positive(gamma, "gamma")
         self.components = even_components(components)  # as many as Fourier features would be
         self.norm = norm
@@ -192,7 +193,7 @@ class SketchFeatures:
         if is_device_array(matrix):
             refuse_on_device(self.kernel)
         if self.signs is None:
-            shape = (_DEGREES[self.kernel] * (matrix.shape[1] + 1), self.components)
+            shape = (POLYNOMIALS[self.kernel] * (matrix.shape[1] + 1), self.components)
             self.signs = self._generator.choice(np.array([-1.0, 1.0]), size=shape)
         matrix = canonical(matrix) if sparse.issparse(matrix) else np.ascontiguousarray(matrix)
         longest = LONGEST if self.norm is None else self.norm
@@ -202,7 +203,7 @@ class SketchFeatures:
         extended = np.hstack([np.ones((len(rows), 1)), math.sqrt(self.gamma) * rows])
         extended /= np.linalg.norm(extended, axis=1, keepdims=True)
         features = np.full((len(rows), self.components), 1 / math.sqrt(self.components))
-        for signs in np.split(self.signs, _DEGREES[self.kernel]):
+        for signs in np.split(self.signs, POLYNOMIALS[self.kernel]):
             features *= _each_alike(extended, signs)
         return features / np.maximum(1.0, np.linalg.norm(features, axis=1, keepdims=True))
 

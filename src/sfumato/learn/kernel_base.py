@@ -37,7 +37,7 @@ from sfumato.learn.kernel_spread import KernelSpread, split_promise
 from sfumato.learn.row_parts import row_count
 from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import Seeds, seed_from
-from sfumato.learn.table import checked_labels, checked_matrix, declared_classes
+from sfumato.learn.table import checked_labels, checked_matrix, declared_classes, knows_its_size
 from sfumato.learn.training_budget import TrainingBudget
 from sfumato.mechanisms import Gaussian, NormGamma
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ARITHMETIC",
     "BOUGHT",
+    "MOST_NUMBERS",
     "KernelInput",
     "KernelRun",
     "PrivateKernelClassifier",
@@ -60,7 +61,7 @@ ARITHMETIC = 2e-5
 #: Up to here that slack covers the rounding of a plain sum (docs/proofs/kernel_mean.md).
 MOST_ROWS = 10_000_000
 #: More noisy sums than these do not fit in memory beside their noise.
-_MOST_NUMBERS = 2**27
+MOST_NUMBERS = 2**27
 #: Ends of a box beyond this, or nearer to each other than its inverse, are refused.
 _FARTHEST = 1e100
 #: What gamma may say to buy how far rows lie apart; and what "wide" makes of the rule's γ (learn/classifier_rule.py).
@@ -114,7 +115,7 @@ class KernelInput(PrivateEstimator):
                 "A schema describes tables with names, and an array on a device has none. Encode first "
                 "(SchemaEncoder) and pass box=. Nothing was spent."
             )
-        matrix = as_matrix(table)
+        matrix = as_matrix(table, some_rows=reset and knows_its_size(self))
         columns = int(matrix.shape[1])
         if reset:
             self.n_features_in_ = columns
@@ -240,9 +241,9 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
             self.n_components_ = even_components(self.n_components)
         first, rest = split_promise(promise) if self._pays() else (None, promise)
         dimension = self._dimension(self.n_components_, classes)
-        if dimension > _MOST_NUMBERS:
+        if dimension > MOST_NUMBERS:
             raise InputError(
-                f"{dimension} numbers would be published for {classes} classes, and at most {_MOST_NUMBERS} can be: "
+                f"{dimension} numbers would be published for {classes} classes, and at most {MOST_NUMBERS} can be: "
                 "choose fewer n_components. Nothing was spent."
             )
         self.noise_ = noise_for(self._of_one_act(rest), self._sensitivity(), dimension)
@@ -390,13 +391,13 @@ class PrivateKernelClassifier(ClassifierMixin, KernelInput):
 
 
 def blocks(rows: Any) -> list[slice]:
-    """Rows in parts: they bound memory, and the rounding error of sums.
+    """Rows in parts, at least one: they bound memory, and the rounding error of sums.
 
     >>> blocks(np.zeros((3000, 1)))
     [slice(0, 2048, None), slice(2048, 3000, None)]
     """
     number = int(rows.shape[0])
-    return [slice(start, min(start + BLOCK, number)) for start in range(0, number, BLOCK)]
+    return [slice(start, min(start + BLOCK, number)) for start in range(0, max(number, 1), BLOCK)]
 
 
 def checked_box(box: Any, columns: int) -> tuple[np.ndarray, np.ndarray]:

@@ -26,14 +26,14 @@ from sfumato.core.checks import positive, probability
 from sfumato.core.events.event import Event
 from sfumato.core.guarantee import ApproxDP, PureDP
 from sfumato.core.schema import Schema
-from sfumato.errors import DataError, PrivacyParameterError, SchemaError
+from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
 from sfumato.learn.base import intercept_share
 from sfumato.learn.bounds import NormBound, price_of_bounds
 from sfumato.learn.device_rows import DeviceRows
 from sfumato.learn.encoder import SchemaEncoder
 from sfumato.learn.fitting import PrivateEstimator, pay
-from sfumato.learn.kernel_base import check_row_count
+from sfumato.learn.kernel_base import MOST_NUMBERS, check_row_count
 from sfumato.learn.passes import ArrayPasses, Passes, bounds_by_sums, device_matrix
 from sfumato.learn.ridge_choice import chosen_ridge
 from sfumato.learn.rows import UnitRows
@@ -41,6 +41,7 @@ from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.stream_sums import ProductSums, RowShape, TargetSums
 from sfumato.learn.table import ABSENT_TARGET, NO_TARGET, checked_matrix, plain_cells, without_values
 from sfumato.learn.target_moments import (
+    ALL_FOR_MEAN,
     FIRST_SHARE,
     NoisyTarget,
     TargetBudget,
@@ -145,11 +146,12 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         # Whatever may be refused is refused before anything is reserved.
         constant = intercept_share(self.fit_intercept, self.schema)
         strength = None if self.regularization == "auto" else positive(self.regularization, "regularization")
+        self._refuse_first(constant)
         self._pay()
         bounds = bounds_by_sums(self, passes, epsilon, seeds)
         shape = RowShape(bounds.norm, constant)
         rows = UnitRows(np.zeros((1, self.n_features_in_)), shape.norm, shape.constant)
-        purse = TargetBudget(epsilon - bounds.epsilon, delta, self.adjacency)
+        purse = self._purse()
         sums = [float(total) for total in passes.total(TargetSums(low, high))]
         passes.check_unchanged()
         releases, seen = self._mean_first(purse, sums, seeds)
@@ -173,6 +175,19 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         self._keep(rows, bounds, seen, reach, weights, events)
         self._tell_of_ends(seen)
         return self
+
+    def _refuse_first(self, constant: float) -> None:
+        """Refuse what there is no room for, and a promise too small for its noise, before anything is paid."""
+        width = self.n_features_in_ + (constant > 0)
+        if width * (width + 3) // 2 > MOST_NUMBERS:
+            raise InputError(
+                f"A regression publishes the products of each two of {width} features, and at most {MOST_NUMBERS} "
+                "numbers can be: leave columns out, or put SparseRandomProjection(n_components=…, density=…) before it "
+                "in sfumato.learn.make_pipeline. Nothing was spent."
+            )
+        purse = self._purse()
+        purse.noise(FIRST_SHARE, _ARITHMETIC)
+        self.noise_on_sums(purse.epsilon, purse.delta, width, 1 - ALL_FOR_MEAN)
 
     def _tell_of_ends(self, seen: TargetLook) -> None:
         """Say so where the published mean lies at an end of the interval, beyond what its noise could have done."""
@@ -225,11 +240,17 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         epsilon, delta = positive(self.epsilon, "epsilon"), probability(self.delta)
 
         def costs() -> list[Any]:
-            bought = price_of_bounds(self.norm, self.schema, epsilon, self.spend_on_bounds, self.adjacency)
-            purse = TargetBudget(epsilon - bought.epsilon, delta, self.adjacency)
-            return [*bought.events, purse.part(1.0).under(self.adjacency)]
+            return [*self._bought().events, self._purse().part(1.0).under(self.adjacency)]
 
         pay(self, costs, TrainingBudget(epsilon, delta, self.adjacency, 1, 1).promise())
+
+    def _bought(self) -> NormBound:
+        """What a norm costs, where it is not public."""
+        return price_of_bounds(self.norm, self.schema, float(self.epsilon), self.spend_on_bounds, self.adjacency)
+
+    def _purse(self) -> TargetBudget:
+        """What is left for the target and the products."""
+        return TargetBudget(float(self.epsilon) - self._bought().epsilon, float(self.delta), self.adjacency)
 
     def _target_bounds(self) -> tuple[float, float]:
         try:

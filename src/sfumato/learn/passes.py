@@ -17,6 +17,7 @@ from sfumato.learn.bounds import NormBound, settle_bounds
 from sfumato.learn.features import refuse_on_device
 from sfumato.learn.seeds import Seeds
 from sfumato.learn.stream_sums import JointSums, MarginSums, NormCounts, Passes, SumOfRows
+from sfumato.learn.table import knows_its_size
 
 __all__ = ["ArrayPasses", "Passes", "bounds_by_sums", "device_matrix", "remember_columns"]
 
@@ -85,6 +86,6 @@ def device_matrix(estimator: Any, X: Any) -> Any:
             "then pass norm= and the encoded array. Nothing was spent."
         )
     refuse_on_device(getattr(estimator, "kernel", None))
-    matrix = as_matrix(X)
+    matrix = as_matrix(X, some_rows=knows_its_size(estimator))
     remember_columns(estimator, ArrayPasses(matrix, None))
     return matrix

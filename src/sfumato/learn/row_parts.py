@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy import sparse
 
 __all__ = ["row_count", "rows_at"]
 
@@ -22,6 +23,8 @@ def row_count(table: Any) -> int:
     >>> row_count({"age": [34, 71, 50]}), row_count(np.zeros((2, 5))), row_count([[1.0], [2.0]])
     (3, 2, 2)
     """
+    if sparse.issparse(table):  # of which some are dicts of cells
+        return int(table.shape[0])
     if isinstance(table, Mapping):
         return len(next(iter(table.values()), ()))
     return int(table.shape[0]) if hasattr(table, "shape") else len(table)
@@ -33,6 +36,8 @@ def rows_at(table: Any, places: Sequence[int] | np.ndarray) -> Any:
     >>> rows_at({"age": [34, 71, 50], "sex": ["f", "m", "f"]}, [2, 0])
     {'age': [50, 34], 'sex': ['f', 'f']}
     """
+    if sparse.issparse(table):  # of which some cannot be asked for rows
+        return table.tocsr()[places]
     if isinstance(table, Mapping):
         return {name: _cells_at(column, places) for name, column in table.items()}
     if hasattr(table, "iloc"):

@@ -21,10 +21,17 @@ from sfumato.core.guarantee import PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import InputError, PrivacyParameterError
 from sfumato.learn.base import PrivateLinearClassifier, positive_codes
-from sfumato.learn.bounds import public_norm
+from sfumato.learn.bounds import NormBound, public_norm
 from sfumato.learn.calibration import Method, TrainingPlan
 from sfumato.learn.convex_loss import ConvexLoss
-from sfumato.learn.features import Kernel, check_kernel, even_components, kernel_scale, random_features
+from sfumato.learn.features import (
+    POLYNOMIALS,
+    Kernel,
+    check_kernel,
+    even_components,
+    kernel_scale,
+    random_features,
+)
 from sfumato.learn.joint_loss import JointLoss
 from sfumato.learn.kernel_rule import SPREAD_SHARE, plan_kernel
 from sfumato.learn.kernel_spread import KernelSpread, PairSum
@@ -49,8 +56,9 @@ class PrivateSVC(PrivateLinearClassifier):
     `n_components` random Fourier features of norm exactly 1 for exp(-gamma·‖x-x'‖²); the frequencies are drawn without
     the data and are part of the model (`features_`). Other kernels are those of KernelMeanClassifier. gamma="auto" is
     the rule of `plan_kernel` for a box whose corners have `norm`; "spread" spends 4 % of ε on how far rows lie apart
-    and fits gamma to that (rows in memory, replace-one). Probabilities come from a public curve, or from one that is
-    fitted to noisy counts: `calibration=0.1` spends a tenth of the budget on them. The other parameters are those of
+    and fits gamma to that (kernels of distances, rows in memory, replace-one). Probabilities come from a public curve,
+    or from one that is fitted to noisy counts: `calibration=0.1` spends a tenth of the budget on them. The other
+    parameters are those of
     PrivateLogisticRegression.
 
     >>> generator = np.random.default_rng(0)
@@ -109,13 +117,17 @@ class PrivateSVC(PrivateLinearClassifier):
     def _begin(self, records: int) -> None:
         check_kernel(self.kernel, ("linear", *get_args(Kernel)))
         self.features_, self.spread_ = None, None
-        if self.kernel != "linear" and not self._buys_spread():
-            self._make_features(self._bandwidth(records))
+        if self.kernel != "linear" and not (self._buys_spread() or self._buys_norm()):
+            self._make_features(self._bandwidth(records, self.norm), self.norm)
 
-    def _make_features(self, gamma: float) -> None:
+    def _make_features(self, gamma: float, norm: float | None) -> None:
         seeds = seed_from(self.random_state)
         shifts = self.adjacency.relation != "replace-one"
-        self.features_ = random_features(self.kernel, gamma, self.n_components, self.norm, seeds, shifts=shifts)
+        self.features_ = random_features(self.kernel, gamma, self.n_components, norm, seeds, shifts=shifts)
+
+    def _buys_norm(self) -> bool:
+        """Whether the norm that rows are shortened to is paid for: features are made once it is known."""
+        return self.norm is None and (self.schema is None or self.schema.norm is None)
 
     def _buys_spread(self) -> bool:
         """Whether a part of ε goes to how far rows lie apart."""
@@ -125,24 +137,36 @@ class PrivateSVC(PrivateLinearClassifier):
                 "gamma='spread' pairs rows by position, which adding or removing a record would shift. Pass a number, "
                 "or gamma='auto'. Nothing was spent."
             )
+        if wanted and self.kernel in POLYNOMIALS:
+            raise InputError(
+                f"gamma='spread' buys how far rows lie apart, and the {self.kernel} kernel goes by how long they are: "
+                "pass a number, or gamma='auto'. Nothing was spent."
+            )
         return wanted
 
     def _spread_promise(self, epsilon: float) -> PureDP:
         return PureDP(epsilon * SPREAD_SHARE * (1 - 1e-9), adjacency=self.adjacency)
 
-    def _buy(self, passes: Passes | None, records: int, epsilon: float, seeds: Seeds) -> None:
-        if not self._buys_spread():
-            return
-        promise = self._spread_promise(epsilon)
+    def _buy(self, passes: Passes | None, records: int, epsilon: float, seeds: Seeds, bounds: NormBound) -> None:
+        norm = bounds.norm if self._buys_norm() else self.norm
+        if self._buys_spread():
+            self._make_features(self._bought_bandwidth(passes, records, epsilon, seeds, norm), norm)
+        elif self.kernel != "linear" and self._buys_norm():
+            self._make_features(self._bandwidth(records, norm), norm)
+
+    def _bought_bandwidth(
+        self, passes: Passes | None, records: int, epsilon: float, seeds: Seeds, norm: float | None
+    ) -> float:
+        """From how far rows lie apart, which is released here."""
+        promise, reach = self._spread_promise(epsilon), self._reach(norm)
         if passes is None:
             self.spread_ = KernelSpread.of_nothing(promise)
         else:
-            total, pairs = passes.total(PairSum(self._reach(), self.norm))
+            total, pairs = passes.total(PairSum(reach, norm))
             self.spread_ = KernelSpread.of_sum(float(total[0]), int(pairs[0]), promise, seeds)
         columns = self.n_features_in_
         rule = plan_kernel(records, columns, len(self.classes_), float(self.epsilon), float(self.delta))
-        gamma = TRAINED_WIDTH * rule.gamma_for(self.spread_.value) * columns / self._reach() ** 2
-        self._make_features(kernel_scale(self.kernel, gamma, self._reach()))
+        return TRAINED_WIDTH * rule.gamma_for(self.spread_.value) * columns / reach**2
 
     def _bought_words(self) -> tuple[str, ...]:
         spread, features = vars(self).get("spread_"), vars(self).get("features_")
@@ -158,17 +182,17 @@ class PrivateSVC(PrivateLinearClassifier):
                 "number for gamma. Nothing was spent."
             )
 
-    def _reach(self) -> float:
+    def _reach(self, norm: float | None) -> float:
         """The length of a corner of the box that rows lie in."""
-        return public_norm(self.norm) if self.norm is not None else math.sqrt(self.n_features_in_)
+        return public_norm(norm) if norm is not None else math.sqrt(self.n_features_in_)
 
-    def _bandwidth(self, records: int) -> float:
+    def _bandwidth(self, records: int, norm: float | None) -> float:
         """As given; or by the kernel classifiers' public rule, for a box of width 2 whose corners have the norm."""
         if self.gamma != "auto":
             return moderate(self.gamma, "gamma")
-        columns = self.n_features_in_
+        columns, reach = self.n_features_in_, self._reach(norm)
         rule = plan_kernel(records, columns, len(self.classes_), float(self.epsilon), float(self.delta))
-        return kernel_scale(self.kernel, rule.gamma * columns / self._reach() ** 2, self._reach())
+        return kernel_scale(self.kernel, rule.gamma * columns / reach**2, reach)
 
     def _stretches_by_itself(self) -> bool:
         """Rows with a constant are left as they are: a hinge asks for margins of 1 and no more, at any width."""

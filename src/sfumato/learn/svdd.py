@@ -27,9 +27,8 @@ from sfumato.learn.arrays import is_device_array, to_host
 from sfumato.learn.device_features import DeviceFeatures
 from sfumato.learn.features import FourierFeatures, even_components
 from sfumato.learn.fitting import pay
-from sfumato.learn.kernel_base import KernelInput, check_row_count, noise_for
+from sfumato.learn.kernel_base import KernelInput, blocks, check_row_count, noise_for
 from sfumato.learn.kernel_rule import plan_kernel
-from sfumato.learn.rows import BLOCK
 from sfumato.learn.seeds import Seeds, seed_from
 from sfumato.learn.svdd_solver import LEAST_TOLERANCE, is_mean, nearest_to_origin
 from sfumato.mechanisms import Gaussian
@@ -168,9 +167,7 @@ class PrivateSVDD(OutlierMixin, KernelInput):
         """How typical each row is: ⟨centre, features⟩, at most 1."""
         check_is_fitted(self, "centre_")
         rows = self._rows(X, reset=False)
-        number = int(rows.shape[0])
-        parts = (slice(start, min(start + BLOCK, number)) for start in range(0, number, BLOCK))
-        return np.concatenate([to_host(self.features_(rows[part, ...])) @ self.centre_ for part in parts])
+        return np.concatenate([to_host(self.features_(rows[part, ...])) @ self.centre_ for part in blocks(rows)])
 
     def decision_function(self, X: Any) -> np.ndarray:
         """score_samples - offset_: negative for outliers."""

@@ -26,6 +26,7 @@ __all__ = [
     "checked_labels",
     "checked_matrix",
     "declared_classes",
+    "knows_its_size",
     "label_above_zero",
     "label_places",
     "plain_cells",
@@ -40,6 +41,8 @@ def checked_matrix(estimator: Any, table: Any, *, reset: bool) -> Any:
     schema = getattr(as_fitted(estimator), "schema", None)
     if schema is not None:
         matrix = SchemaEncoder(schema).fit(None).transform(table)
+        if reset and not len(matrix) and knows_its_size(estimator):
+            raise DataError("X has no rows, so there is nothing to learn from. Nothing was spent.")
         _check_n_features(estimator, matrix, reset=reset)
     else:
         matrix = _validated(estimator, table, reset)
@@ -62,7 +65,9 @@ def _validated(estimator: Any, table: Any, reset: bool) -> Any:
 
     def read() -> Any:
         with np.errstate(over="ignore", invalid="ignore"):  # a sum that looks for NaN: no warning tells of large cells
-            return validate_data(estimator, table, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
+            least = 1 if reset and knows_its_size(estimator) else 0
+            kept: Any = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "ensure_min_samples": least}
+            return validate_data(estimator, table, reset=reset, **kept)
 
     matrix = canonical(without_values("X", read))
     if sparse.issparse(matrix) and matrix.nnz and not np.isfinite(matrix.data).all():
@@ -70,6 +75,11 @@ def _validated(estimator: Any, table: Any, reset: bool) -> Any:
     if reset and not vars(estimator).get("_inside"):  # features that another estimator made are no columns
         warn_of_scaling(matrix)
     return matrix
+
+
+def knows_its_size(estimator: Any) -> bool:
+    """Whether a fit of no rows may be refused: where their number is private, somebody may have been the only one."""
+    return getattr(getattr(estimator, "adjacency", None), "relation", "replace-one") == "replace-one"
 
 
 Read = TypeVar("Read")

@@ -23,7 +23,16 @@ from sfumato.core.guarantee import GaussianDP, Guarantee, PureDP
 from sfumato.learn.seeds import Seeds
 from sfumato.mechanisms import Gaussian, Laplace
 
-__all__ = ["FIRST_SHARE", "NoisyTarget", "TargetBudget", "TargetLook", "look", "share_of_mean", "together"]
+__all__ = [
+    "ALL_FOR_MEAN",
+    "FIRST_SHARE",
+    "NoisyTarget",
+    "TargetBudget",
+    "TargetLook",
+    "look",
+    "share_of_mean",
+    "together",
+]
 
 #: What the first look costs, of the whole.
 FIRST_SHARE = 0.1
@@ -32,7 +41,7 @@ _FREE_WEIGHT = 1.66509
 #: How much of the target's variance the mean may lose, in expectation, by leaving budget to the features.
 _ALLOWED_LOSS = 0.005
 #: From this share on, all of the budget goes to the mean.
-_ALL_FOR_MEAN = 0.7
+ALL_FOR_MEAN = 0.7
 #: With a spread that cannot be seen, the mean is held to be good enough if its noise is one in so many of the range.
 _UNSEEN = 500.0
 #: Residuals beyond so many standard deviations are clipped.
@@ -139,4 +148,4 @@ def share_of_mean(purse: TargetBudget, seen: TargetLook, slack: float) -> float:
     else:
         excess = 1 / (_UNSEEN * whole) ** 2
     share = max(FIRST_SHARE, purse.share_for(excess))
-    return 1.0 if share > _ALL_FOR_MEAN else share
+    return 1.0 if share > ALL_FOR_MEAN else share
