@@ -31,8 +31,12 @@ from sfumato.errors import DataError
 from sfumato.network.agreed import Agreed, agreed, first_other
 from sfumato.network.expression import sql_name
 
-__all__ = ["Plain", "Portion", "number_text", "plain_file", "plain_files", "plain_table", "text_of"]
+__all__ = ["TEXT", "WRITTEN", "Plain", "Portion", "number_text", "plain_file", "plain_files", "plain_table", "text_of"]
 
+#: The type of a column of a CSV file: text that may be meant as a number.
+TEXT = "TEXT"
+#: That of numbers written as text, because files of one table have other types of numbers.
+WRITTEN = f"{TEXT}(DOUBLE)"
 #: Microseconds in a unit of time.
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 #: 0001-01-01 and 9999-12-31 in days since 1970-01-01.
@@ -63,6 +67,12 @@ class Plain:
     alone: tuple[str, ...] = ()
     #: Columns of whole numbers by somebody's word, and not because no cell happens to be absent or a decimal.
     whole: frozenset[str] = frozenset()
+    #: Those of `text` that hold numbers in every file, whole in some and decimals in others.
+    numbers: frozenset[str] = frozenset()
+
+    def kind(self, column: str, kind: str) -> str:
+        """The type of a column that the engine has as `kind`."""
+        return WRITTEN if column in self.numbers else TEXT if column in self.text else kind
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,9 @@ def plain_files(paths: Sequence[Path]) -> Plain:
         native = not found.differing and all(map(_is_native, found.schema.types)) and not any(map(_is_pattern, paths))
         whole = frozenset.intersection(*map(_whole, schemas)) - found.differing
         files = tuple(paths) if native else ()
-        return replace(plain, shown={**plain.shown, **_shown_alike(plain, found)}, files=files, whole=whole)
+        return replace(
+            plain, shown={**plain.shown, **_shown_alike(plain, found)}, files=files, whole=whole, numbers=found.numbers
+        )
     raise _unreadable(paths)
 
 

@@ -141,7 +141,7 @@ def _parquet(system: Any, files: list[str]) -> Any:
                     )
 
     rows = gathered(batches(), schema)
-    return TextTable(rows, found.numbers) if found.numbers else rows
+    return TextTable(rows, found.numbers, found.numbers) if found.numbers else rows
 
 
 def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:
