@@ -256,9 +256,9 @@ class TableRoom:
         """Whether a table of ours was made before."""
         return bool(self.run(f"SELECT 1 FROM duckdb_tables() WHERE table_name = '{table}'"))
 
-    def plain_columns(self, table: str) -> list[str]:
-        """Every column that holds single values, declared or not."""
-        return [column for column in self._columns(table) if column not in self._nested[table]]
+    def plain_columns(self, table: str, nested: bool = False) -> list[str]:
+        """Every column that holds single values, declared or not; with `nested` those that do not."""
+        return [column for column in self._columns(table) if (column in self._nested[table]) == nested]
 
     def _columns(self, table: str) -> dict[str, str]:
         """The engine's type of every column; it is asked once, for as long as the table is shown in the same way."""
