@@ -7,8 +7,9 @@ Not here: reading them (network/plain.py, network/stores/far_files.py, run/parti
 pandas writes a column of whole numbers as decimals where one cell is absent, and a column without any value as one
 without a type. What a column is comes from the study, so such files are read alike: by the type that the others have,
 or, where whole numbers meet decimals, as numbers in either way. So are lists of words, of which one more may need a
-larger place in its file, and decimals of fixed digits, of which one cell may need more than others: their texts are the
-same. Words beside numbers are another table.
+larger place in its file, words that another version of a program writes otherwise, decimals of fixed digits, of which
+one cell may need more than others, and moments, of which one cell may need smaller units, and a column without any has
+none. Words beside numbers are another table.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class Agreed:
     numbers: frozenset[str] = frozenset()
     #: The columns that have another type in some file; none where all files have these types.
     differing: frozenset[str] = frozenset()
+    #: Those of them that are moments, in other units in some file; microseconds in `schema`.
+    moments: frozenset[str] = frozenset()
 
 
 def agreed(schemas: Sequence[pa.Schema]) -> Agreed | None:
@@ -61,7 +64,8 @@ def _of_several_types(schemas: Sequence[pa.Schema]) -> Agreed | None:
     differing = frozenset(name for name, kinds in zip(names, columns, strict=True) if len(kinds) > 1)
     schema = pa.schema(list(zip(names, found, strict=True)))
     numbers = frozenset(name for name, kind in zip(names, found, strict=True) if kind == pa.float64()) & differing
-    return Agreed(schema, numbers, differing)
+    timed = (name for name, kinds in zip(names, columns, strict=True) if sum(map(pa.types.is_timestamp, kinds)) > 1)
+    return Agreed(schema, numbers, differing, frozenset(timed))
 
 
 def first_other(schemas: Sequence[pa.Schema]) -> int:
@@ -77,9 +81,27 @@ def _common(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
     if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in stated):
         return pa.float64()
     plain = list(dict.fromkeys(kind.value_type if pa.types.is_dictionary(kind) else kind for kind in stated))
-    if all(map(pa.types.is_decimal128, plain)) and len({kind.scale for kind in plain}) == 1:
-        return max(plain, key=lambda kind: kind.precision)
-    return stated[0] if len(stated) == 1 else plain[0] if len(plain) == 1 else None
+    if len(plain) == 1:
+        return stated[0] if len(stated) == 1 else plain[0]
+    if all(map(_is_text, plain)):
+        return pa.large_string()
+    if all(map(pa.types.is_decimal, plain)):
+        return _wide_enough(plain)
+    zones = {kind.tz if pa.types.is_timestamp(kind) else kind for kind in plain}
+    return pa.timestamp("us", plain[0].tz) if len(zones) == 1 else None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+
+
+def _wide_enough(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
+    """Decimals that hold all digits before and behind the point of each of these; None where there are none."""
+    behind = max(kind.scale for kind in kinds)
+    digits = behind + max(kind.precision - kind.scale for kind in kinds)
+    if digits > 76:
+        return None
+    return pa.decimal128(digits, behind) if digits <= 38 else pa.decimal256(digits, behind)
 
 
 def decimal_words(column: pa.Array) -> pa.Array:

@@ -5,20 +5,23 @@ Out:  Cell, and SQL that places a raw cell: clipped, unlisted categories and abs
 Not here: joining cells of many tables (network/evaluate.py).
 
 Rules, all of which look at one person's rows only: text of a CSV file that is no number is an absent cell where a
-number is declared, but for true (1) and false (0); a number outside its range is clipped; words of a folded list are
-compared without capital letters and blanks (core/folding.py); a category that is not listed takes the declared
-`unknown`, else the missing value; an absent cell takes the missing value; where several rows of a person give one cell,
-the first in the order of network/rows.py counts, or the mean of all with each_person.
+number is declared, but for true (1) and false (0); a number outside its range is clipped; a word 7.0 is 7, and a day at
+midnight is that day, as programs write them for other cells' sake; words of a folded list are compared without capital
+letters and blanks (core/folding.py); a category that is not listed takes the declared `unknown`, else the missing
+value; an absent cell takes the missing value; where several rows of a person give one cell, the first in the order of
+network/rows.py counts, or the mean of all with each_person.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sfumato.core.cell import name_of
 from sfumato.core.domain import Categories, Interval
+from sfumato.core.folding import folded
 from sfumato.core.text import AnyText
 from sfumato.errors import SchemaError
 from sfumato.lang.spec import Spec
@@ -29,6 +32,7 @@ from sfumato.network.expression import Level, sql_level, sql_name
 from sfumato.network.folding import sql_listed, sql_words
 from sfumato.network.functions import sql_number
 from sfumato.network.network import Node
+from sfumato.network.plain import WRITTEN
 from sfumato.network.refusal import refusal
 from sfumato.network.rows import RANK
 from sfumato.network.tables import (
@@ -58,10 +62,13 @@ __all__ = [
     "single",
     "text_as_truth",
     "where",
+    "word_as_listed",
 ]
 
 _NUMBERS = NUMBERS | {"NULL", TEXT}
 _WORDS = frozenset(("VARCHAR", "ENUM", "NULL", "BOOLEAN", TEXT))
+#: Types of text, which may have been written by a program that looked at all cells.
+_TEXTS = frozenset(("VARCHAR", TEXT))
 #: What days and times are read from; text is read as ISO 8601 writes them.
 _MOMENTS = frozenset(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"))
 _MOMENTS |= {"VARCHAR", "NULL", TEXT}
@@ -143,7 +150,7 @@ def placed(node: Node, column: str, kind: str, absent: str = "NULL") -> str:
     if isinstance(node.domain, Categories):
         return _placed_category(node, node.domain, raw, kind)
     if isinstance(node.domain, AnyText):
-        return _group_name(raw, plain_type(kind))
+        return _group_name(raw, kind)
     number = _number_of(node, column, kind)
     if not isinstance(node.domain, Interval):
         return f"(CASE WHEN isnan({number}) THEN NULL ELSE {number} END)"
@@ -169,9 +176,44 @@ def _group_name(raw: str, kind: str) -> str:
     Names are published, so it would be seen that one absent cell made decimals of a column of whole numbers. Those
     beyond 2⁵³ have the text of the decimal that they would become.
     """
-    if kind in FLOATS:
+    plain = plain_type(kind)
+    if plain in FLOATS:
         return decimal_name(raw)
-    return number_text(f"{raw}::DOUBLE") if kind in NUMBERS - {"BOOLEAN", "DECIMAL"} else f"{raw}::VARCHAR"
+    if plain == "DECIMAL":  # as many digits as the longest cell of somebody has
+        return f"regexp_replace(regexp_replace({raw}::VARCHAR, '([.][0-9]*?)0+$', '\\1'), '[.]$', '')"
+    if kind == WRITTEN:
+        return number_text(f"TRY_CAST({raw} AS DOUBLE)")
+    if plain in _TEXTS:
+        return _word(raw)
+    return number_text(f"{raw}::DOUBLE") if plain in NUMBERS - {"BOOLEAN"} else f"{raw}::VARCHAR"
+
+
+def _word(text: str) -> str:
+    """SQL for a word as it would be written if it stood in its file alone.
+
+    pandas writes 7.0 for everybody's 7 where somebody's cell is absent, and a midnight to everybody's day where
+    somebody's has an hour: both are public in the name of a group, and neither is another category.
+    """
+    midnight = f"suffix({text}, ' 00:00:00') AND regexp_full_match({text}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} 00:00:00')"
+    return f"(CASE WHEN {midnight} THEN left({text}, 10) ELSE {text_name(text)} END)"
+
+
+def _written_alone(word: str) -> str:
+    """The same of a listed word."""
+    return word[:10] if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2} 00:00:00", word) else str(name_of(word))
+
+
+def word_as_listed(text: str, domain: Categories) -> str:
+    """SQL for the listed word that a cell of text means, else for the cell; of a list of 7 and 7.0 the one it spells.
+
+    >>> word_as_listed("a", Categories(["7", "7.0"]))
+    'a'
+    """
+    words = {_written_alone(word): word for word in map(str, domain.values)}
+    if len(set(map(folded, words)) if domain.fold else words) < len(domain.values):
+        return text
+    others = [f"WHEN {sql_level(alone)} THEN {sql_level(word)}" for alone, word in words.items() if alone != word]
+    return f"(CASE {_word(text)} {' '.join(others)} ELSE {_word(text)} END)" if others else _word(text)
 
 
 def _number_of(node: Node, column: str, kind: str) -> str:
@@ -267,6 +309,8 @@ def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str
     need = ("truth values" if truths else "words") if domain.scalar == "str" else "whole numbers"
     _check_type(node, raw, kind, words if domain.scalar == "str" else _NUMBERS, need)
     compared = f"{raw}::VARCHAR" if domain.scalar == "str" else _as_number(raw, kind)
+    if domain.scalar == "str" and plain_type(kind) in _TEXTS:
+        compared = _word(compared) if truths else word_as_listed(compared, domain)
     if truths:  # 1 and 0 too, as SQLite writes them
         compared = f"coalesce({text_as_truth(compared)}::VARCHAR, lower(trim({compared}, {_BLANKS})))"
     if domain.scalar == "str":

@@ -69,12 +69,16 @@ class Database:
 
     def open(self) -> None:
         """A connection and a catalogue for one room."""
+        import duckdb
+
         self._catalogue = f"room{next(_numbers)}"
         self._whole.execute(f"ATTACH ':memory:' AS {self._catalogue}")
         self.connection = self._whole.cursor()
         self.connection.execute("SET ieee_floating_point_ops = true")
         self.connection.execute("SET enable_progress_bar = false")  # it would stand between the lines of a command
         self.connection.execute(f"SET disabled_optimizers = '{_DISTRUSTED}'")
+        with suppress(duckdb.Error):  # an engine without zones takes a text without one for universal time anyway
+            self.connection.execute("SET TimeZone = 'UTC'")  # what a cell says does not hang on where it is read
         self.connection.execute(f"USE {self._catalogue}")
 
     def hand_back(self) -> None:

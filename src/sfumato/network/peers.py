@@ -23,7 +23,7 @@ from sfumato.lang.term import Compound, ListTerm, Term, Variable, indicator, sho
 from sfumato.network.expression import sql_name
 from sfumato.network.refusal import refusal
 from sfumato.network.rows import PUBLIC_KEY, RANK, kept_rows
-from sfumato.network.tables import TEXT, TableRoom, layout_of, text_as_number
+from sfumato.network.tables import TEXT, TableRoom, layout_of, plain_type, text_as_number
 
 __all__ = ["add_peers", "peer_tables", "with_peers"]
 
@@ -344,7 +344,7 @@ def add_peers(room: TableRoom, spec: Spec, row_keys: Mapping[str, bytes]) -> Non
         domain = spec.domain_of(one.cell.atom)
         assert isinstance(domain, Interval)
         kind = room.types(one.table, [one.cell.name])[one.cell.name]
-        number = text_as_number(cell) if kind == TEXT else f"{cell}::DOUBLE"
+        number = text_as_number(cell) if plain_type(kind) == TEXT else f"{cell}::DOUBLE"
         number = f"nullif({number}, 'nan'::DOUBLE)"  # NaN is an absent cell
         inside = f"least(greatest(coalesce({number}, {_absent(spec, one, domain)}), {domain.low}), {domain.high})"
         step = (domain.high - domain.low) / _STEPS

@@ -31,10 +31,16 @@ from sfumato.errors import DataError
 from sfumato.network.agreed import Agreed, agreed, first_other
 from sfumato.network.expression import sql_name
 
-__all__ = ["Plain", "Portion", "number_text", "plain_file", "plain_files", "plain_table", "text_of"]
+__all__ = ["TEXT", "WRITTEN", "Plain", "Portion", "number_text", "plain_file", "plain_files", "plain_table", "text_of"]
 
+#: The type of a column of a CSV file: text that may be meant as a number.
+TEXT = "TEXT"
+#: That of numbers written as text, because files of one table have other types of numbers.
+WRITTEN = f"{TEXT}(DOUBLE)"
 #: Microseconds in a unit of time.
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+#: Units of moments, by the number that stands beside one.
+_UNITS = ("s", "ms", "us", "ns")
 #: 0001-01-01 and 9999-12-31 in days since 1970-01-01.
 _DAYS = (-719_162, 2_932_896)
 
@@ -63,6 +69,12 @@ class Plain:
     alone: tuple[str, ...] = ()
     #: Columns of whole numbers by somebody's word, and not because no cell happens to be absent or a decimal.
     whole: frozenset[str] = frozenset()
+    #: Those of `text` that hold numbers in every file, whole in some and decimals in others.
+    numbers: frozenset[str] = frozenset()
+
+    def kind(self, column: str, kind: str) -> str:
+        """The type of a column that the engine has as `kind`."""
+        return WRITTEN if column in self.numbers else TEXT if column in self.text else kind
 
 
 @dataclass(frozen=True)
@@ -99,7 +111,9 @@ def plain_files(paths: Sequence[Path]) -> Plain:
         native = not found.differing and all(map(_is_native, found.schema.types)) and not any(map(_is_pattern, paths))
         whole = frozenset.intersection(*map(_whole, schemas)) - found.differing
         files = tuple(paths) if native else ()
-        return replace(plain, shown={**plain.shown, **_shown_alike(plain, found)}, files=files, whole=whole)
+        return replace(
+            plain, shown={**plain.shown, **_shown_alike(plain, found)}, files=files, whole=whole, numbers=found.numbers
+        )
     raise _unreadable(paths)
 
 
@@ -126,14 +140,14 @@ def _as_read(found: Agreed) -> pa.Schema:
 
 
 def _dataset(paths: Sequence[Path], schemas: Sequence[pa.Schema], found: Agreed) -> Any:
-    """The files as one; beside every column of `found.numbers` stands how many bits a decimal has in a row's file."""
+    """The files as one; beside a column stands how many bits a decimal has in a row's file, or a moment's unit."""
     from pyarrow import dataset as arrow_dataset  # brings pandas where it is installed
     from pyarrow.fs import LocalFileSystem
 
     stored, names = _as_read(found), [str(path) for path in paths]
-    if not found.numbers:
+    if not found.numbers | found.moments:
         return arrow_dataset.dataset(names, schema=stored, format="parquet")
-    beside = {name: _beside(name, found) for name in found.numbers}
+    beside = {name: _beside(name, found) for name in found.numbers | found.moments}
     return arrow_dataset.FileSystemDataset.from_paths(
         names,
         schema=pa.schema([*stored, *(pa.field(mark, pa.int8()) for mark in beside.values())]),
@@ -155,6 +169,8 @@ def _bits_said(schema: pa.Schema, beside: Mapping[str, str]) -> Any:
 
     def bits(name: str) -> int:
         kind = schema.field(name).type
+        if pa.types.is_timestamp(kind):
+            return _UNITS.index(kind.unit)
         return kind.bit_width if pa.types.is_floating(kind) else 0
 
     said = [arrow_dataset.field(mark) == pa.scalar(bits(name), pa.int8()) for name, mark in beside.items()]
@@ -166,9 +182,17 @@ def _shown_alike(plain: Plain, found: Agreed) -> dict[str, str]:
     # As text, which keeps all digits of whole numbers.
     shown = {name: _written(name, _beside(name, found)) for name in found.numbers}
     for name in found.differing - found.numbers:
+        one = _of_any_unit(name, _beside(name, found)) if name in found.moments else plain.shown[name]
         # An expression, so that no condition is tried on a file's own type.
-        shown[name] = f"([{plain.shown[name]}])[1]"
+        shown[name] = f"([{one}])[1]"
     return shown
+
+
+def _of_any_unit(name: str, beside: str) -> str:
+    """SQL for the text of a moment whose file says in which unit it is."""
+    moments = [_moment(sql_name(name), pa.timestamp(unit)) for unit in _UNITS]
+    cases = " ".join(f"WHEN {place} THEN {moment}" for place, moment in enumerate(moments))
+    return f"(CASE {sql_name(beside)} {cases} END)"
 
 
 def _written(name: str, beside: str) -> str:

@@ -66,7 +66,7 @@ def kept_rows(
     names = _choosing(room, layout, only)
     kept = f"{table}_kept{_called(only)}"
     if not room.has(kept):
-        _Keeping(room, layout, person, key, alone, names).fill(kept)
+        _Keeping(room, layout, person, key, alone, names, _unread(room, layout, only)).fill(kept)
     who, columns = _text(person), ", ".join(map(sql_name, names))
     return (
         f"(SELECT {columns}, 1 AS {sql_name(RANK)} FROM {table} WHERE {who} IS NOT NULL AND {who} NOT IN "
@@ -77,6 +77,11 @@ def kept_rows(
 def _choosing(room: TableRoom, layout: TableLayout, only: Collection[str] | None) -> list[str]:
     every = room.plain_columns(layout.table)
     return every if only is None else [name for name in every if name in only]
+
+
+def _unread(room: TableRoom, layout: TableLayout, only: Collection[str] | None) -> list[str]:
+    """Columns of several values, which choose as absent cells do: one whose cells all are absent has no type."""
+    return [name for name in room.plain_columns(layout.table, nested=True) if only is None or name in only]
 
 
 def _called(only: Collection[str] | None) -> str:
@@ -94,6 +99,7 @@ class _Keeping:
     key: bytes
     alone: int
     names: Sequence[str]
+    unread: Sequence[str]
 
     def fill(self, kept: str) -> None:
         """Into a new table of ours; no more is held at once than one share needs."""
@@ -142,20 +148,26 @@ class _Keeping:
         """SQL for the rows of `source` that are kept, by names and rank."""
         who, rank, limit = _text(self.person), sql_name(RANK), self.layout.row_limit
         names = sorted(self.names)
-        alike = _alike(self.room, self.layout.table, names)
+        alike = dict(zip(names, _alike(self.room, self.layout.table, names), strict=True))
+        alike |= dict.fromkeys(self.unread, "NULL::VARCHAR")
         # Of decimals 0 and -0 are equal, and NaN is absent, as in files of which some hold whole numbers.
         decimals = self.room.decimals(self.layout.table)
-        fields = [shown if name in decimals else _text(name) for name, shown in zip(names, alike, strict=True)]
+        fields = {name: alike[name] if name in decimals or name in self.unread else _text(name) for name in alike}
         counted = f"SELECT {who} FROM {source} WHERE {who} IS NOT NULL"
         crowded = f"{counted} GROUP BY 1 HAVING count(*) > {self.alone}"
         # Equal rows are met once, with their number: cheaper than numbering them one by one.
         cells = ", ".join(f"any_value({sql_name(name)}) AS {sql_name(name)}" for name in self.names)
         # A file may have columns "copy" or "code".
-        message, copies, copy, shown = (sql_name(name) for name in ("$message", "$copies", "$copy", "$shown"))
-        content, hashed_content = (" || ".join(map(_piece, [who, *one])) for one in (fields, alike))
+        message, copies, copy, shown, before = map(sql_name, ("$message", "$copies", "$copy", "$shown", "$before"))
+        content, hashed_content = (
+            " || ".join(map(_piece, [who, *(one[name] for name in sorted(one))])) for one in (fields, alike)
+        )
         chosen = f"{content} AS {message}, any_value({hashed_content}) AS {shown}, count(*) AS {copies}, {cells}"
         rows = f"SELECT {chosen} FROM {source} WHERE {who} IN ({crowded}) GROUP BY 1"
-        each = f"SELECT *, unnest(range(1, {copies} + 1)) AS {copy} FROM ({rows})"
+        # What is written in several ways, 7 in one file and 7.0 in another, is numbered through.
+        above = f"PARTITION BY {shown} ORDER BY {message} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+        through = f"SELECT *, coalesce(sum({copies}) OVER ({above}), 0)::BIGINT AS {before} FROM ({rows})"
+        each = f"SELECT *, unnest(range({before} + 1, {before} + {copies} + 1)) AS {copy} FROM ({through})"
         numbered = f"{shown} || {_piece(f'{copy}::VARCHAR')}"
         hashed = f"SELECT * EXCLUDE ({shown}), {_hmac(self.key, numbered)} AS {sql_name('$code')} FROM ({each})"
         order = ", ".join([*_order(self.room, self.layout), sql_name("$code"), message])
@@ -182,11 +194,16 @@ def _alike(room: TableRoom, table: str, names: list[str]) -> list[str]:
             found.append(_number(f"{sql_name(name)}::DOUBLE"))
         elif plain in ("VARCHAR", TEXT):
             number = text_as_number(text)
-            other = f"coalesce(TRY_CAST({text} AS TIMESTAMP)::VARCHAR, {text})"
-            found.append(f"CASE WHEN {number} IS NULL THEN {other} ELSE {_number(number)} END")
+            found.append(f"CASE WHEN {number} IS NULL THEN {_moment(text)} ELSE {_number(number)} END")
         else:
             found.append(text)
     return found
+
+
+def _moment(text: str) -> str:
+    """SQL for a text, a moment or a time of day as the engine writes it: 08:30:00.5 of 08:30:00.500000."""
+    clock = f"CASE WHEN {text} LIKE '__:__%' THEN TRY_CAST({text} AS TIME)::VARCHAR END"
+    return f"coalesce(TRY_CAST({text} AS TIMESTAMP)::VARCHAR, {clock}, {text})"
 
 
 def _number(number: str) -> str:
@@ -219,5 +236,8 @@ def _order(room: TableRoom, layout: TableLayout) -> list[str]:
     if plain_type(kind) not in ("VARCHAR", "ENUM", TEXT):
         shown = f"nullif({cell}, 'nan')" if plain_type(kind) in ("FLOAT", "DOUBLE") else cell
         return [f"{shown} {way} NULLS LAST"]
-    number = f"nullif(TRY_CAST({cell}::VARCHAR AS DOUBLE), 'nan')"
-    return [f"{number} {way} NULLS LAST", f"{cell}::VARCHAR {way} NULLS LAST"]
+    text = f"{cell}::VARCHAR"
+    number = f"nullif(TRY_CAST({text} AS DOUBLE), 'nan')"
+    # Numbers are written in several ways; of larger ones their digits tell which comes first.
+    other = f"CASE WHEN {number} IS NULL OR abs({number}) >= {2**53} THEN {_moment(text)} END"
+    return [f"{number} {way} NULLS LAST", f"{other} {way} NULLS LAST"]

@@ -26,7 +26,7 @@ from sfumato.lang.spec import ROW, TABLE_ENDINGS, Column, Relation, RowLimit, Sp
 from sfumato.lang.term import Compound, Variable, indicator
 from sfumato.network.database import Database, borrowed
 from sfumato.network.expression import sql_level, sql_name
-from sfumato.network.plain import Plain, Portion, number_text, plain_file, plain_table
+from sfumato.network.plain import TEXT, Plain, Portion, number_text, plain_file, plain_table
 from sfumato.network.stores.folder import read_files, read_folder
 from sfumato.network.stores.spool import SpooledRows
 from sfumato.network.stores.store import StoredRows
@@ -59,9 +59,6 @@ _BATCH = 200_000
 
 #: What the engine says of Ctrl-C, as a RuntimeError.
 _INTERRUPTED = "Query interrupted"
-
-#: The type of a column of a CSV file: text that may be meant as a number.
-TEXT = "TEXT"
 
 #: The engine's names of what is a number.
 NUMBERS = frozenset(
@@ -259,9 +256,9 @@ class TableRoom:
         """Whether a table of ours was made before."""
         return bool(self.run(f"SELECT 1 FROM duckdb_tables() WHERE table_name = '{table}'"))
 
-    def plain_columns(self, table: str) -> list[str]:
-        """Every column that holds single values, declared or not."""
-        return [column for column in self._columns(table) if column not in self._nested[table]]
+    def plain_columns(self, table: str, nested: bool = False) -> list[str]:
+        """Every column that holds single values, declared or not; with `nested` those that do not."""
+        return [column for column in self._columns(table) if (column in self._nested[table]) == nested]
 
     def _columns(self, table: str) -> dict[str, str]:
         """The engine's type of every column; it is asked once, for as long as the table is shown in the same way."""
@@ -330,7 +327,7 @@ class TableRoom:
                     f"The table {table} has no column {column}{nearest(column, list(found))}, which the study "
                     "declares. Nothing was spent."
                 )
-        return {column: TEXT if column in self.text[table] else found[column] for column in columns}
+        return {column: self._plains[table].kind(column, found[column]) for column in columns}
 
     def alone(self, table: str) -> tuple[str, ...]:
         """The columns of identifiers that were found to be all there and all different, before the table was cut."""
@@ -346,8 +343,12 @@ class TableRoom:
 
     def selected(self, table: str, condition: str) -> pa.Table | TextTable:
         """The rows of a table that satisfy a condition of ours, to be handed in again."""
-        rows = self.arrow(f"SELECT * FROM {self.names[table]} WHERE {condition}")
-        return TextTable(rows, self.text[table]) if self.text[table] else rows
+        return self.again(table, self.arrow(f"SELECT * FROM {self.names[table]} WHERE {condition}"))
+
+    def again(self, table: str, rows: pa.Table) -> pa.Table | TextTable:
+        """Rows of a table, to be handed in as it was."""
+        text, numbers = self.text[table], self._plains[table].numbers
+        return TextTable(rows, text, numbers) if text else rows
 
     def check_identities(self, layout: TableLayout) -> None:
         """Whoever a row belongs to is told by the text of a cell, so the cell must be one value of one type."""
@@ -492,7 +493,8 @@ def _plain(name: str, given: Any) -> Plain:
         given = _read(name, Path(given))
     if isinstance(given, TextTable):
         whole = _plain(name, given.table)
-        return replace(whole, text=frozenset(whole.shown if given.columns is None else given.columns))
+        text = frozenset(whole.shown if given.columns is None else given.columns)
+        return replace(whole, text=text, numbers=given.numbers)
     if isinstance(given, SpooledRows):
         return replace(plain_file(given.path), held=given)
     return given if isinstance(given, Plain) else plain_table(given, name)

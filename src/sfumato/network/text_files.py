@@ -52,11 +52,13 @@ _QUOTED = {
 class TextTable:
     """A table in which some columns are text that may be meant as numbers; all of them if none is named.
 
-    The table is Arrow's, or one that a store put aside (network/stores/spool.py).
+    `numbers` are those of them that hold nothing else. The table is Arrow's, or one that a store put aside
+    (network/stores/spool.py).
     """
 
     table: Any
     columns: frozenset[str] | None = None
+    numbers: frozenset[str] = frozenset()
 
 
 def read_text(*paths: Path) -> TextTable:

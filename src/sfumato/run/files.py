@@ -27,6 +27,7 @@ from sfumato.core.schema import Schema
 from sfumato.core.tables import typed_by_pandas
 from sfumato.core.whole_file import file_mark
 from sfumato.errors import DataError
+from sfumato.network.cells import word_as_listed
 from sfumato.network.expression import sql_name
 from sfumato.network.tables import text_as_number
 from sfumato.network.text_files import header, text_batches
@@ -144,7 +145,9 @@ def _read(cell: str, domain: Any) -> str:
     if isinstance(domain, Interval) and domain.calendar:
         return cell
     if isinstance(domain, Categories) and domain.scalar != "int":
-        return cell if domain.scalar == "str" else f"CASE {text_as_number(cell)} WHEN 1 THEN TRUE WHEN 0 THEN FALSE END"
+        if domain.scalar == "str":
+            return word_as_listed(cell, domain)
+        return f"CASE {text_as_number(cell)} WHEN 1 THEN TRUE WHEN 0 THEN FALSE END"
     return text_as_number(cell)
 
 

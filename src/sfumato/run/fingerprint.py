@@ -6,10 +6,11 @@ Not here: which account has it (run/accounts.py); the ledger keeps it as a keyed
 
 A cell is what its text says: a number where it is one (1, 1.0, "1"; a fraction to seven digits) or a truth value (true,
 t, yes, y are 1), otherwise its letters without case and without blanks around them, however Unicode composes them; a
-moment at midnight is its day; an absent cell is nothing, and so is NA, null or none, as programs write one. Columns
-that number the rows from 0 or 1 are left out: copies are written with and without them. A row is the sum of its cells'
-hashes, the table the sum of its rows' hashes, modulo 2^64 and in two lanes. So rows and columns may stand in any order,
-columns may be renamed, and one pass in batches suffices. Private, and not made to withstand search: it stays in memory.
+moment at midnight is its day, and one without a zone is universal time wherever it is read; an absent cell is nothing,
+and so is NA, null or none, as programs write one. Columns that number the rows from 0 or 1 are left out: copies are
+written with and without them. A row is the sum of its cells' hashes, the table the sum of its rows' hashes, modulo 2^64
+and in two lanes. So rows and columns may stand in any order, columns may be renamed, and one pass in batches suffices.
+Private, and not made to withstand search: it stays in memory.
 Who changes a cell or a row, or drops a column, makes another table; no fingerprint sees that in general, so a first
 grant stays a person's decision. So does who writes the cells otherwise: a file in another encoding, whose letters are
 read as others, or days as 03.02.2024, which may be of March as well as of February.
@@ -44,6 +45,8 @@ __all__ = ["fingerprint", "fingerprints"]
 
 _NAME = "given"
 _MIDNIGHT = " 00:00:00"
+#: How a text begins that may be a moment.
+_MOMENT = "____-__-__%:__%"
 _DAY = 86_400_000_000
 #: How an absent cell is written where it is not left empty; without case.
 _ABSENT = ("na", "n/a", "nan", "nat", "null", "none", "<na>")
@@ -83,12 +86,33 @@ def fingerprints(table: Any) -> tuple[str, ...]:
     """The fingerprint of a table, and that of an older version where it is another."""
     with TableRoom({_NAME: table}, [_NAME]) as room:
         kinds = room.types(_NAME, room.plain_columns(_NAME))
-        number = room.run(f"SELECT count(*) FROM {room.names[_NAME]}")[0][0]
-        numbers = all(plain_type(kind) in NUMBERS for kind in kinds.values())
-        readings = (_NOW,) if numbers else (_NOW, _BEFORE)
-        if number > _MANY:
-            return _by_columns(room, kinds, readings)
-        return tuple(dict.fromkeys(_by_rows(room, kinds, number, reading) for reading in readings))
+        found = _by_all_readings(room, kinds)
+        if _other_zone(room, [name for name, kind in kinds.items() if plain_type(kind) not in NUMBERS]):
+            found += _by_all_readings(room, kinds)
+        return tuple(dict.fromkeys(found))
+
+
+def _by_all_readings(room: TableRoom, kinds: Mapping[str, str]) -> tuple[str, ...]:
+    number = room.run(f"SELECT count(*) FROM {room.names[_NAME]}")[0][0]
+    numbers = all(plain_type(kind) in NUMBERS for kind in kinds.values())
+    readings = (_NOW,) if numbers else (_NOW, _BEFORE)
+    if number > _MANY:
+        return _by_columns(room, kinds, readings)
+    return tuple(_by_rows(room, kinds, number, reading) for reading in readings)
+
+
+def _other_zone(room: TableRoom, columns: Sequence[str]) -> bool:
+    """Whether earlier versions took moments of this table for others: where they do not say so, for this machine's own.
+
+    From then on the room does so, too.
+    """
+    moments = " OR ".join(f"{sql_name(name)}::VARCHAR LIKE '%{_MOMENT}'" for name in columns)
+    if not moments or not room.run("SELECT 1 FROM duckdb_settings() WHERE name = 'TimeZone'"):
+        return False
+    if not room.run(f"SELECT 1 FROM {room.names[_NAME]} WHERE {moments} LIMIT 1"):
+        return False
+    room.run("RESET TimeZone")
+    return room.run("SELECT current_setting('TimeZone')")[0][0] not in ("UTC", "Etc/UTC")
 
 
 def _by_rows(room: TableRoom, kinds: Mapping[str, str], number: int, reading: _TextReading) -> str:
@@ -209,7 +233,7 @@ def _shown(place: int, name: str, kind: str, reading: _TextReading) -> tuple[str
     text = f"trim({cell}::VARCHAR)"
     number = reading.number(text)
     # A moment or a time of day is one however its zone and its fractions of a second are written; days stay days.
-    moment = f"CASE WHEN {text} LIKE '____-__-__%:__%' THEN epoch_us(TRY_CAST({text} AS TIMESTAMPTZ)) END"
+    moment = f"CASE WHEN {text} LIKE '{_MOMENT}' THEN epoch_us(TRY_CAST({text} AS TIMESTAMPTZ)) END"
     clock = f"CASE WHEN {text} LIKE '__:__%' THEN 't' || epoch_us(TRY_CAST({text} AS TIME)) END"
     day = f"CASE WHEN ({moment}) % {_DAY} = 0 THEN make_timestamp({moment})::DATE::VARCHAR ELSE ({moment})::VARCHAR END"
     said = (

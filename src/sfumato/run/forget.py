@@ -107,8 +107,7 @@ def _filtered(table: Any, layout: TableLayout, person: str, spec: Spec, present:
         if present:
             empty = ", ".join(sql_name(c) if c == person else f"NULL AS {sql_name(c)}" for c in columns)
             query += f" UNION ALL SELECT DISTINCT {empty} FROM {room.names[name]} WHERE {whole}"
-        rows = room.arrow(query)
-        return TextTable(rows, room.text[name]) if room.text[name] else rows
+        return room.again(name, room.arrow(query))
 
 
 def _read_or_absent(column: str, forgotten: str | None) -> str:

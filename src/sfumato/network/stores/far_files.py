@@ -141,14 +141,17 @@ def _parquet(system: Any, files: list[str]) -> Any:
                     )
 
     rows = gathered(batches(), schema)
-    return TextTable(rows, found.numbers) if found.numbers else rows
+    return TextTable(rows, found.numbers, found.numbers) if found.numbers else rows
 
 
 def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """A number as text where files of one table write it differently; a decimal that is none is absent."""
     if column.type == kind:
         return column
-    return decimal_words(column) if pa.types.is_floating(column.type) else column.cast(kind)
+    if isinstance(column, pa.DictionaryArray):
+        column = column.dictionary_decode()
+    # A moment of smaller units is cut, and no error quotes it.
+    return decimal_words(column) if pa.types.is_floating(column.type) else column.cast(kind, safe=False)
 
 
 def _text(system: Any, files: list[str]) -> TextTable:

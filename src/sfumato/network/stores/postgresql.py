@@ -8,6 +8,10 @@ number, everything else as text, days and moments as ISO 8601 writes them, in UT
 date, can make the reading fail. The database must
 store its text as UTF-8: in other encodings one person's letters could decide whether a run fails. A view is read as the
 server computes it; it should be a total function of its rows.
+
+A transaction sees rows as they were when it began. Of a table that somebody emptied (TRUNCATE), wrote anew or exchanged
+since then the server gives it no rows at all, and says nothing. So after the last row it is asked for such a table, and
+where there was one everything is read again in another transaction.
 """
 
 from __future__ import annotations
@@ -83,6 +87,18 @@ WITH RECURSIVE based AS (
 SELECT b.attname::text, format_type(b.kind, NULL)::text
 FROM based b JOIN pg_type t ON t.oid = b.kind WHERE t.typtype <> 'd' ORDER BY b.attnum
 """
+#: Tables that were read, each of which is locked until the end, and lie elsewhere than when the transaction began, or
+#: were not there then: their old rows are gone and their new ones unseen. The catalogue's functions see the present,
+#: its tables the past.
+_REPLACED = """
+SELECT count(*)::bigint FROM pg_locks l JOIN pg_database d ON d.oid = l.database LEFT JOIN pg_class c
+ON c.oid = l.relation WHERE l.pid = pg_backend_pid() AND d.datname = current_database() AND l.locktype = 'relation'
+AND CASE WHEN c.oid IS NULL THEN pg_get_indexdef(l.relation) IS NULL
+    ELSE c.relkind IN ('r', 'm') AND c.relfilenode <> 0
+        AND pg_relation_filenode(c.oid) IS DISTINCT FROM c.relfilenode END
+"""
+#: So often all tables are read before it is given up.
+_READINGS = 5
 
 
 @final
@@ -100,20 +116,28 @@ class PostgreSQL(Store):
         return cls(address_of(folder, cls.prefix, _VARIABLE, "PostgreSQL", example))
 
     def read(self, names: Sequence[str]) -> dict[str, StoredRows]:
+        for _ in range(_READINGS):
+            found = self._at_one_moment(names)
+            if found is not None:
+                return found
+        raise DataError(
+            f"PostgreSQL ({', '.join(names)}): a table was emptied or written anew whenever it was read, and then "
+            "its rows are not seen. Run again when nobody writes it. Nothing was published and nothing was spent."
+        )
+
+    def _at_one_moment(self, names: Sequence[str]) -> dict[str, StoredRows] | None:
+        """All tables in one transaction; None where it could not see the rows of one of them."""
         found: dict[str, StoredRows] = {}
         failures = _failures()
         connection = self._connected(failures)
         try:
             with closing(connection), closing(connection.cursor()) as cursor:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                cursor.execute(f"SET LOCAL lock_timeout = '{_LOCK}'")
-                cursor.execute(f"SET LOCAL statement_timeout = '{_READING}'")
-                for name, value in _HABITS.items():
-                    cursor.execute(f"SET LOCAL {name} = '{value}'")
+                _begin(cursor)
                 server = self._server(cursor)
                 for name in names:
                     found[name] = self._rows(cursor, server, name)
-                return found
+                cursor.execute(_REPLACED)
+                return None if cursor.fetchone()[0] else found
         except failures as error:
             failed = _kind_of(error)
         reading = names[min(len(found), len(names) - 1)]
@@ -163,6 +187,15 @@ class PostgreSQL(Store):
         rows = gathered(reader, reader.schema)
         written = frozenset(column for column, kind in kinds.items() if kind == "numeric")
         return StoredRows(TextTable(rows, written) if written else rows, f"{server}\0{number}")
+
+
+def _begin(cursor: Any) -> None:
+    """A transaction in which nothing is written and nothing changes."""
+    cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    cursor.execute(f"SET LOCAL lock_timeout = '{_LOCK}'")
+    cursor.execute(f"SET LOCAL statement_timeout = '{_READING}'")
+    for name, value in _HABITS.items():
+        cursor.execute(f"SET LOCAL {name} = '{value}'")
 
 
 def _expression(column: str, kind: str) -> str:
