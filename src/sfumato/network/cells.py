@@ -69,6 +69,8 @@ _NUMBERS = NUMBERS | {"NULL", TEXT}
 _WORDS = frozenset(("VARCHAR", "ENUM", "NULL", "BOOLEAN", TEXT))
 #: Types of text, which may have been written by a program that looked at all cells.
 _TEXTS = frozenset(("VARCHAR", TEXT))
+#: Words that programs write in several ways: whole numbers (7.0) and days (with a midnight).
+_WRITTEN_OTHERWISE = re.compile("-?[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}")
 #: What days and times are read from; text is read as ISO 8601 writes them.
 _MOMENTS = frozenset(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"))
 _MOMENTS |= {"VARCHAR", "NULL", TEXT}
@@ -212,8 +214,12 @@ def word_as_listed(text: str, domain: Categories) -> str:
     words = {_written_alone(word): word for word in map(str, domain.values)}
     if len(set(map(folded, words)) if domain.fold else words) < len(domain.values):
         return text
+    if not any(_WRITTEN_OTHERWISE.fullmatch(alone.strip()) for alone in words):
+        return text  # no cell is written otherwise for the sake of a word such as these
     others = [f"WHEN {sql_level(alone)} THEN {sql_level(word)}" for alone, word in words.items() if alone != word]
-    return f"(CASE {_word(text)} {' '.join(others)} ELSE {_word(text)} END)" if others else _word(text)
+    meant = f"CASE {_word(text)} {' '.join(others)} ELSE {_word(text)} END" if others else _word(text)
+    listed = ", ".join(map(sql_level, words.values()))
+    return f"(CASE WHEN {text} IN ({listed}) THEN {text} ELSE {meant} END)"  # most cells are spelled as listed
 
 
 def _number_of(node: Node, column: str, kind: str) -> str:
