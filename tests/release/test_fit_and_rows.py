@@ -67,21 +67,22 @@ def test_many_small_groups_keep_the_shares_of_what_hangs_on_them(seed):
     assert abs(agreed - (weights[group] ** 2).sum(axis=1).mean()) < 0.02
 
 
-def _law(generator, columns=7):
+def _law(generator, columns=7, strength=2.0):
     """A random law over a few columns: its tree, and every cell by brute force; some pairs of values never occur."""
     sizes = tuple(int(size) for size in generator.integers(2, 5, columns))
     pairs = [pair for pair in itertools.combinations(range(columns), 2) if generator.random() < 0.5]
     alone = [(column,) for column in range(columns) if generator.random() < 0.5]
-    potentials = {scope: generator.normal(size=[sizes[at] for at in scope]) * 2.0 for scope in [*pairs, *alone]}
+    potentials = {scope: generator.normal(size=[sizes[at] for at in scope]) * strength for scope in [*pairs, *alone]}
     never = {scope: generator.random([sizes[at] for at in scope]) < 0.2 for scope in pairs[:1]}
     for cells in never.values():
         cells[0, 0] = False
-    joint = np.ones(sizes)
+    joint = np.zeros(sizes)
     for scope, potential in potentials.items():
-        possible = np.where(never.get(scope, False), 0.0, np.exp(potential))
-        joint = joint * possible.reshape([sizes[at] if at in scope else 1 for at in range(columns)])
+        possible = np.where(never.get(scope, False), -np.inf, potential)
+        joint = joint + possible.reshape([sizes[at] if at in scope else 1 for at in range(columns)])
     tree = JunctionTree.over(sizes, [(column,) for column in range(columns)] + pairs, never)
-    return Fitted(tree, 1.0, potentials, tree.marginals(potentials, 1.0), 0.0), joint / joint.sum()
+    made = Fitted(tree, 1.0, potentials, tree.marginals(potentials, 1.0), 0.0)
+    return made, np.where(np.isfinite(joint), np.maximum(np.exp(joint - joint.max()), 1e-300), 0.0)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -90,6 +91,7 @@ def test_every_column_of_the_rows_has_the_counts_of_the_law(seed, number):
     """To one row where every value may stand beside every other; near it where some may not. No impossible row."""
     generator = np.random.default_rng([seed, number])
     fitted, joint = _law(generator)
+    joint = joint / joint.sum()
     codes = fitted.rows(number, generator)
     assert (joint[tuple(codes.T)] > 0).all()
     expected = [joint.sum(axis=tuple(set(range(codes.shape[1])) - {at})) * number for at in range(codes.shape[1])]
@@ -102,6 +104,7 @@ def test_rows_are_of_the_law_on_average(seed):
     """Every cell of every pair, also those that few draws have: no value is rounded away."""
     generator = np.random.default_rng([seed, 5])
     fitted, joint = _law(generator, columns=4)
+    joint = joint / joint.sum()
     draws = [fitted.rows(40, generator) for _ in range(400)]
     for pair in itertools.combinations(range(4), 2):
         expected = 40 * joint.sum(axis=tuple(set(range(4)) - set(pair)))
@@ -125,3 +128,42 @@ def test_groups_of_which_the_law_has_nothing_get_their_rows_all_the_same(seed):
     assert ((made >= 0) & (made < levels)).all()
     moved = made != drawn
     assert (weights[group[moved], made[moved]] > 0).all()
+
+
+def _holds_all_rows(fitted):
+    """Whether every clique holds all rows, and cliques agree on how many have the levels that they share."""
+    tree = fitted.tree
+    whole = all(abs(table.sum() / fitted.total - 1) < 1e-6 for table in fitted.tables)
+    return whole and all(
+        np.allclose(
+            tree.summed(at, fitted.tables[at], tree.separators[at]),
+            tree.summed(tree.parents[at], fitted.tables[tree.parents[at]], tree.separators[at]),
+            atol=1e-6 * fitted.total,
+        )
+        for at in range(1, len(fitted.tables))
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("strength", [2.0, 200.0, 2000.0])
+def test_rows_come_of_a_law_however_faint_some_of_it_is(seed, strength):
+    """Where noise outweighs the counts one clique may want what no other has left: its rows are possible ones still."""
+    generator = np.random.default_rng([seed, int(strength)])
+    fitted, joint = _law(generator, columns=5, strength=strength)
+    assert _holds_all_rows(fitted)
+    assert (joint[tuple(fitted.rows(50, generator).T)] > 0).all()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_noise_alone_gives_rows(seed):
+    """Counts of nothing but noise, far above the number of rows, as small tables have them at a small ε."""
+    generator = np.random.default_rng([seed, 6])
+    sizes = tuple(int(size) for size in generator.integers(2, 9, 4))
+    scopes = [(0, 1), (0, 2), (1, 3), (2, 3)]
+    deviation, total = 10 ** generator.uniform(1, 4), float(generator.integers(1, 10))
+    tables = [
+        CountTable(scope, generator.normal(size=[sizes[at] for at in scope]) * deviation, deviation) for scope in scopes
+    ]
+    fitted = Fitted.to(sizes, tables, total, steps=60)
+    assert _holds_all_rows(fitted)
+    assert fitted.rows(5, generator).shape == (5, 4)

@@ -435,7 +435,7 @@ def test_a_type_that_only_cells_could_tell_is_not_told():
     kinds = set()
     for last in (3, 3.5):
         table = {"a": [*[1, 2, 4] * 30, last], "b": ["x"] * 91}
-        out = SyntheticRelease(schema, 1.0, 1e-6).release(table)
+        out = SyntheticRelease(schema, 1.0, 1e-6, random_state=1).release(table)  # which acts follow is up to the noise
         kinds.add((out.table["a"].dtype, len(out.certificate.events)))
     assert len(kinds) == 1
 

@@ -43,9 +43,7 @@ def even_draws(group: NDArray[np.int64], weights: Numbers, generator: np.random.
     within = np.zeros(len(weights))
     within[alike] = _spread_uniforms(len(alike), generator)
     uniform = (np.arange(len(group)) - first[ordered] + within[ordered]) / sizes[ordered]
-    sums = weights.sum(axis=1, keepdims=True)
-    shares = np.where(sums > 0, weights / np.maximum(sums, _TINY), 1.0 / weights.shape[1])
-    ends = np.minimum(np.cumsum(shares, axis=1), 1.0)
+    ends = np.minimum(np.cumsum(_shares(weights), axis=1), 1.0)
     ends[:, -1] = 1.0
     # One sorted search for all groups: group g owns the interval [g, g + 1).
     flat = (np.arange(len(weights))[:, None] + ends * (1 - 1e-12)).ravel()
@@ -53,6 +51,16 @@ def even_draws(group: NDArray[np.int64], weights: Numbers, generator: np.random.
     drawn = np.empty(len(group), np.int64)
     drawn[order] = np.clip(found, 0, weights.shape[1] - 1)
     return drawn
+
+
+def _shares(weights: Numbers) -> Numbers:
+    """Of each group, however little it weighs; alike where it weighs nothing.
+
+    >>> _shares(np.array([[1e-310, 0.0], [3.0, 1.0]])).tolist()
+    [[1.0, 0.0], [0.75, 0.25]]
+    """
+    sums = weights.sum(axis=1, keepdims=True)
+    return np.where(sums > 0, weights / np.where(sums > 0, sums, 1.0), 1.0 / weights.shape[1])
 
 
 def _spread_uniforms(number: int, generator: np.random.Generator) -> Numbers:
@@ -86,8 +94,7 @@ def evened(drawn: Places, group: Places, weights: Numbers, generator: np.random.
     if not surplus.any():
         return drawn
     sizes = np.bincount(group, minlength=len(weights))
-    shares = weights / np.maximum(weights.sum(axis=1, keepdims=True), _TINY)
-    missing = sizes[:, None] * shares
+    missing = sizes[:, None] * _shares(weights)
     missing -= np.bincount(group * levels + drawn, minlength=missing.size).reshape(missing.shape)
     made, rows_of = drawn.copy(), _rows_of(drawn, levels)
     for source, target, number in _moves(surplus):

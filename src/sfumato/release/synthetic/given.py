@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from sfumato.core.cell import name_of
@@ -40,9 +41,20 @@ def stated_kinds(table: Any, arrow: pa.Table, schema: Schema) -> dict[str, pa.Da
         elif isinstance(domain, Interval) and domain.calendar:
             found[name] = _calendar_kind(table, name) or kind_by_domain(domain)
         else:
-            given = table[name] if isinstance(table, Mapping) or hasattr(table, "iloc") else table
+            given = _by_name(table, name) if isinstance(table, Mapping) or hasattr(table, "iloc") else table
             found[name] = arrow.schema.field(name).type if _is_stated(given, name) else kind_by_domain(domain)
     return found
+
+
+def _by_name(table: Any, name: str) -> Any:
+    """A column by its name as text, as tables are read everywhere: 0 is "0"."""
+    if isinstance(table, Mapping):
+        return next(column for known, column in table.items() if str(known) == name)
+    if hasattr(table, "iloc"):
+        return table.iloc[:, [str(known) for known in table.columns].index(name)]
+    if hasattr(table, "get_column_index"):  # polars has an error of its own
+        return table.to_series(table.columns.index(name))
+    return table[name]
 
 
 def _is_stated(given: Any, name: str) -> bool:
@@ -60,7 +72,7 @@ def _is_stated(given: Any, name: str) -> bool:
 def _calendar_kind(table: Any, name: str) -> pa.DataType | None:
     """Of days and times: what Arrow and polars state; elsewhere a cell that is no date may decide it."""
     with suppress(KeyError, ValueError, TypeError, IndexError):
-        column = table[name]
+        column = _by_name(table, name)
         stated = getattr(getattr(column, "dtype", None), "pyarrow_dtype", None)
         if isinstance(column, pa.ChunkedArray | pa.Array):
             stated = column.type
@@ -76,18 +88,22 @@ def without_people(table: Any, people: str | None) -> Any:
     if people is None:
         return table
     if isinstance(table, Mapping):
-        return {name: values for name, values in table.items() if name != people}
+        return {name: values for name, values in table.items() if str(name) != people}
     if isinstance(table, pa.Table | pa.RecordBatch):
         return table.drop_columns([people]) if people in table.schema.names else table
-    return table.drop(columns=people) if hasattr(table, "iloc") else table.drop(people)
+    if isinstance(table, np.ndarray):
+        names = table.dtype.names or ()
+        return table[[name for name in names if name != people]] if people in names else table
+    if hasattr(table, "iloc"):
+        return table.iloc[:, [at for at, name in enumerate(table.columns) if str(name) != people]]
+    return table.drop(people) if people in table.columns else table
 
 
 def people_of(table: Any, people: str) -> list[str | None]:
     """Whose each row is, by the name that all ways of writing it share; None of nobody's."""
-    try:
-        column = table[people]
-    except (KeyError, ValueError, TypeError):
-        column = None
+    column = None
+    with suppress(KeyError, ValueError, TypeError, IndexError, StopIteration):
+        column = _by_name(table, people)
     if column is None:
         raise SchemaError(f"The table has no column {people!r} that says whose a row is. Nothing was spent.")
     listed = column.to_pylist() if isinstance(column, pa.ChunkedArray | pa.Array) else list(column)

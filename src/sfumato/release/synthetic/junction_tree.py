@@ -162,6 +162,11 @@ class JunctionTree:
         for at in range(1, len(tables)):
             wanted = self.summed(self.parents[at], tables[self.parents[at]], self.separators[at])
             own = self.summed(at, tables[at], self.separators[at])
+            lost = (wanted > 0) & (own <= _TINY)
+            if lost.any():  # too faint to be told from nothing: what is possible there is alike, or rows had no level
+                cells = self.spread(at, self.separators[at], lost) & self.allowed[at]
+                tables[at][cells] = 1.0
+                own = self.summed(at, tables[at], self.separators[at])
             factor = np.where(own > 0, wanted / np.maximum(own, _TINY), 0.0)
             tables[at] *= self.spread(at, self.separators[at], factor)
         return tables

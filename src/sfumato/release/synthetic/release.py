@@ -30,7 +30,7 @@ from sfumato.core.gaussian import gaussian_mu
 from sfumato.core.guarantee import ApproxDP
 from sfumato.core.kept_rows import kept_rows
 from sfumato.core.schema import Schema
-from sfumato.core.tables import as_arrow, like, nearest
+from sfumato.core.tables import as_arrow, at_rest, like, nearest
 from sfumato.errors import DataError, PrivacyParameterError, SchemaError
 from sfumato.mechanisms.elsewhere import Elsewhere
 from sfumato.release.synthetic.bought import FEWEST_BINS, MORE_BINS, fine_levels, leaves_few, with_bought_edges
@@ -145,6 +145,8 @@ class SyntheticRelease:
     def release(self, table: Any) -> SyntheticTable:
         """Invented rows from `table`, in the same kind of container."""
         self.check()
+        if self.people is not None and not isinstance(table, pa.RecordBatch):
+            table = at_rest(table)  # whose a row is and what it holds are two looks at it
         arrow = self.kept(table)
         kinds = stated_kinds(table, arrow, self.schema)
 
