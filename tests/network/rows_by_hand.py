@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +19,7 @@ def field(text: str | None) -> str:
 def text_of(value: Any) -> str | None:
     """A number by its value: 7, 7.0 and "7" are one, whatever type a column has, and so are 1, true and "True".
 
-    Of moments no test has any here.
+    What is no number (NaN) is absent. Of moments no test has any here.
     """
     if value is None:
         return None
@@ -27,6 +28,8 @@ def text_of(value: Any) -> str | None:
         number = float(truths.get(str(value).strip(" ").lower(), value))
     except ValueError:
         return value
+    if math.isnan(number):
+        return None
     return repr(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
 
 

@@ -61,11 +61,11 @@ def _of_several_types(schemas: Sequence[pa.Schema]) -> Agreed | None:
     found = [_common(kinds) for kinds in columns]
     if None in found:
         return None
-    differing = frozenset(name for name, kinds in zip(names, columns, strict=True) if len(kinds) > 1)
     schema = pa.schema(list(zip(names, found, strict=True)))
-    numbers = frozenset(name for name, kind in zip(names, found, strict=True) if kind == pa.float64()) & differing
-    timed = (name for name, kinds in zip(names, columns, strict=True) if sum(map(pa.types.is_timestamp, kinds)) > 1)
-    return Agreed(schema, numbers, differing, frozenset(timed))
+    differing = {name: kinds for name, kinds in zip(names, columns, strict=True) if len(kinds) > 1}
+    numbers = filter(lambda name: schema.field(name).type == pa.float64(), differing)
+    timed = filter(lambda name: sum(map(pa.types.is_timestamp, differing[name])) > 1, differing)
+    return Agreed(schema, frozenset(numbers), frozenset(differing), frozenset(timed))
 
 
 def first_other(schemas: Sequence[pa.Schema]) -> int:
@@ -78,17 +78,26 @@ def _common(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
     if len(kinds) == 1:
         return kinds[0]
     stated = [kind for kind in kinds if not pa.types.is_null(kind)]
-    if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in stated):
+    if all(map(_is_plain_number, stated)):
         return pa.float64()
     plain = list(dict.fromkeys(kind.value_type if pa.types.is_dictionary(kind) else kind for kind in stated))
     if len(plain) == 1:
         return stated[0] if len(stated) == 1 else plain[0]
+    return _of_one_sort(plain)
+
+
+def _of_one_sort(plain: Sequence[pa.DataType]) -> pa.DataType | None:
+    """What holds texts, decimals or moments of all these types; None where they are not of one sort."""
     if all(map(_is_text, plain)):
         return pa.large_string()
     if all(map(pa.types.is_decimal, plain)):
         return _wide_enough(plain)
     zones = {kind.tz if pa.types.is_timestamp(kind) else kind for kind in plain}
     return pa.timestamp("us", plain[0].tz) if len(zones) == 1 else None
+
+
+def _is_plain_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -314,18 +314,24 @@ def _placed_category(node: Node, domain: Categories, raw: str, kind: str) -> str
     words = _WORDS if truths else _WORDS - {"BOOLEAN"}
     need = ("truth values" if truths else "words") if domain.scalar == "str" else "whole numbers"
     _check_type(node, raw, kind, words if domain.scalar == "str" else _NUMBERS, need)
-    compared = f"{raw}::VARCHAR" if domain.scalar == "str" else _as_number(raw, kind)
-    if domain.scalar == "str" and plain_type(kind) in _TEXTS:
-        compared = _word(compared) if truths else word_as_listed(compared, domain)
-    if truths:  # 1 and 0 too, as SQLite writes them
-        compared = f"coalesce({text_as_truth(compared)}::VARCHAR, lower(trim({compared}, {_BLANKS})))"
     if domain.scalar == "str":
-        return _placed_word(domain, raw, compared)
+        return _placed_word(domain, raw, _compared_word(domain, raw, kind, truths))
+    compared = _as_number(raw, kind)
     unlisted = "NULL" if domain.unknown is None else str(domain.values.index(domain.unknown))
     cases = " ".join(f"WHEN {sql_number(float(level))} THEN {place}" for place, level in enumerate(domain.values))
     # NaN is absent, as in files of which some hold whole numbers (network/agreed.py).
     absent = f"{raw} IS NULL{f' OR isnan({raw})' if plain_type(kind) in FLOATS else ''}"
     return f"(CASE WHEN {absent} THEN NULL ELSE CASE {compared} {cases} ELSE {unlisted} END END)"
+
+
+def _compared_word(domain: Categories, raw: str, kind: str, truths: bool) -> str:
+    """SQL for the text of a cell that is compared with the listed words."""
+    compared = f"{raw}::VARCHAR"
+    if plain_type(kind) in _TEXTS:
+        compared = _word(compared) if truths else word_as_listed(compared, domain)
+    if truths:  # 1 and 0 too, as SQLite writes them
+        compared = f"coalesce({text_as_truth(compared)}::VARCHAR, lower(trim({compared}, {_BLANKS})))"
+    return compared
 
 
 def _placed_word(domain: Categories, raw: str, compared: str) -> str:

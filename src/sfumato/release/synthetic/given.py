@@ -91,12 +91,15 @@ def without_people(table: Any, people: str | None) -> Any:
         return {name: values for name, values in table.items() if str(name) != people}
     if isinstance(table, pa.Table | pa.RecordBatch):
         return table.drop_columns([people]) if people in table.schema.names else table
-    if isinstance(table, np.ndarray):
-        names = table.dtype.names or ()
-        return table[[name for name in names if name != people]] if people in names else table
-    if hasattr(table, "iloc"):
-        return table.iloc[:, [at for at, name in enumerate(table.columns) if str(name) != people]]
-    return table.drop(people) if people in table.columns else table
+    return _frame_without(table, people)
+
+
+def _frame_without(frame: Any, people: str) -> Any:
+    if isinstance(frame, np.ndarray):
+        return frame[[name for name in frame.dtype.names if name != people]] if frame.dtype.names else frame
+    if hasattr(frame, "iloc"):
+        return frame.iloc[:, [at for at, name in enumerate(frame.columns) if str(name) != people]]
+    return frame.drop(people) if people in frame.columns else frame
 
 
 def people_of(table: Any, people: str) -> list[str | None]:

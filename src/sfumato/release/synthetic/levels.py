@@ -260,9 +260,7 @@ def levels_of(
 
     `whole` are numbers of which somebody says that they are whole ones, whatever type their column has.
     """
-    for given in (*edges, *absent, *whole):
-        if given not in schema.columns:
-            raise SchemaError(f"The schema has no column {given!r}{nearest(given, schema.columns)}. Nothing was spent.")
+    _check_named(schema, (*edges, *absent, *whole))
     for given in whole:
         _check_number(given, schema.columns[given])
     held = {name: plain_type(kind) for name, kind in (kinds or {}).items()}
@@ -278,6 +276,12 @@ def levels_of(
         for name, domain in schema.columns.items()
     )
     return tuple(_checked(_cut(column, edges.get(column.name))) for column in columns)
+
+
+def _check_named(schema: Schema, names: Sequence[str]) -> None:
+    for given in names:
+        if given not in schema.columns:
+            raise SchemaError(f"The schema has no column {given!r}{nearest(given, schema.columns)}. Nothing was spent.")
 
 
 def _check_number(name: str, domain: Domain) -> None:
