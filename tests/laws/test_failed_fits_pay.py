@@ -225,6 +225,16 @@ def test_a_distance_that_nothing_uses_is_not_bought(kernel):
     assert error is None or isinstance(error, InputError)
 
 
+@pytest.mark.parametrize("norm", [3.0, None])
+@pytest.mark.parametrize("gamma", ["scale", -1, 0, np.nan, 1e300, True, None, [], 10**400])
+def test_a_bandwidth_that_is_none_is_refused_before_a_norm_is_bought(norm, gamma):
+    watch = Watch()
+    bought = {} if norm else {"spend_on_bounds": 0.3}
+    error = failure(estimator(learn.PrivateSVC).set_params(kernel="rbf", norm=norm, gamma=gamma, **bought), watch)
+    assert error is not None
+    assert watch.seen == []
+
+
 def test_two_columns_of_one_name_are_told():
     table = pd.DataFrame(X, columns=["age", "age"])
     for kind in (learn.PrivateLogisticRegression, learn.KernelMeanClassifier, learn.PrivateLinearRegression):

@@ -40,7 +40,12 @@ COLUMNS: dict[str, tuple[list[Any], list[str], list[Any]]] = {
     "days": (
         ["2020-01-01", "2020-01-02", "2020-01-03"],
         ["['2020-01-01', '2020-01-02' | other]", "['2020-01-01 00:00:00', '2020-01-02' | other]", "text"],
-        [None, "2020-01-01 08:30:00"],
+        [None, "2020-01-01 08:30:00", "2020-01-01 08:30:00.5"],
+    ),
+    "hours": (
+        ["2020-01-01 08:00:00", "2020-01-02 08:00:00", "2020-01-03 20:30:10"],
+        ["['2020-01-01 08:00:00', '2020-01-02 08:00:00' | other]", "['2020-01-01 08:00:00.00' | other]", "text"],
+        [None, "2020-01-01 08:30:00.5", "2020-01-01 08:30:00.000001"],
     ),
     "large": ([2**53 + 1, 10**17 + 1, 7], ["text"], [None, 2.5]),
     "decimals": ([Decimal("1.5"), Decimal("7")], ["text"], [None, Decimal("1.25"), Decimal("0.001")]),
@@ -58,7 +63,7 @@ def written(files: list[list[Any]], name: str, folder: Path, kind: str) -> Path:
     folder.mkdir()
     first = 0
     for place, column in enumerate(files):
-        moments = name == "days"
+        moments = name in ("days", "hours")
         made = pd.Series(pd.to_datetime(pd.Series(column), format="ISO8601")) if moments else pd.Series(column)
         frame = pd.DataFrame({"id": [f"p{first + row}" for row in range(len(column))], "v": made})
         first += len(column)

@@ -62,7 +62,14 @@ def test_the_command_tells_before_it_spends_and_takes_the_word(tmp_path, monkeyp
     assert pa.types.is_integer(parquet.read_schema("a/table.parquet").field("days").type)
 
 
-@pytest.mark.parametrize("whole", [["ill"], ["dayz"], "days"])
+@pytest.mark.parametrize("whole", [["ill"], ["dayz"], "days", ["dose"]])
 def test_a_word_on_no_number_is_refused(whole):
+    """Of the doses none is whole."""
+    schema = Schema({**SCHEMA.columns, "dose": Interval(0.5, 0.8)})
     with pytest.raises(SchemaError, match=r"Nothing was spent\.$"):
-        SyntheticRelease(SCHEMA, 1.0, 1e-6, whole=whole).check()
+        SyntheticRelease(schema, 1.0, 1e-6, whole=whole).check()
+
+
+def test_truth_values_are_not_said_to_have_decimals():
+    schema = Schema({"ill": Interval(0, 1)})
+    assert SyntheticRelease(schema, 1.0, 1e-6).notes_on_types({"ill": pa.bool_()}) == ()

@@ -117,6 +117,8 @@ class PrivateSVC(PrivateLinearClassifier):
     def _begin(self, records: int) -> None:
         check_kernel(self.kernel, ("linear", *get_args(Kernel)))
         self.features_, self.spread_ = None, None
+        if self.kernel != "linear" and not (isinstance(self.gamma, str) and self.gamma in ("auto", "spread")):
+            moderate(self.gamma, "gamma")  # before a norm is bought, on which the bandwidth may rest
         if self.kernel != "linear" and not (self._buys_spread() or self._buys_norm()):
             self._make_features(self._bandwidth(records, self.norm), self.norm)
 
@@ -137,7 +139,7 @@ class PrivateSVC(PrivateLinearClassifier):
                 "gamma='spread' pairs rows by position, which adding or removing a record would shift. Pass a number, "
                 "or gamma='auto'. Nothing was spent."
             )
-        if wanted and self.kernel in POLYNOMIALS:
+        if wanted and check_kernel(self.kernel, get_args(Kernel)) in POLYNOMIALS:
             raise InputError(
                 f"gamma='spread' buys how far rows lie apart, and the {self.kernel} kernel goes by how long they are: "
                 "pass a number, or gamma='auto'. Nothing was spent."

@@ -69,8 +69,10 @@ _NUMBERS = NUMBERS | {"NULL", TEXT}
 _WORDS = frozenset(("VARCHAR", "ENUM", "NULL", "BOOLEAN", TEXT))
 #: Types of text, which may have been written by a program that looked at all cells.
 _TEXTS = frozenset(("VARCHAR", TEXT))
-#: Words that programs write in several ways: whole numbers (7.0) and days (with a midnight).
-_WRITTEN_OTHERWISE = re.compile("-?[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}")
+#: A moment as pandas writes it, by as many digits as the longest needs.
+_MOMENT = "[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?"
+#: Words that programs write in several ways: whole numbers (7.0), days (with a midnight) and moments.
+_WRITTEN_OTHERWISE = re.compile(f"-?[0-9]+|[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|{_MOMENT}")
 #: What days and times are read from; text is read as ISO 8601 writes them.
 _MOMENTS = frozenset(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"))
 _MOMENTS |= {"VARCHAR", "NULL", TEXT}
@@ -193,16 +195,22 @@ def _group_name(raw: str, kind: str) -> str:
 def _word(text: str) -> str:
     """SQL for a word as it would be written if it stood in its file alone.
 
-    pandas writes 7.0 for everybody's 7 where somebody's cell is absent, and a midnight to everybody's day where
-    somebody's has an hour: both are public in the name of a group, and neither is another category.
+    pandas writes 7.0 for everybody's 7 where somebody's cell is absent, a midnight to everybody's day where somebody's
+    has an hour, and .000 to everybody's hour where somebody's has a fraction of a second: all are public in the name of
+    a group, and none is another category.
     """
-    midnight = f"suffix({text}, ' 00:00:00') AND regexp_full_match({text}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} 00:00:00')"
-    return f"(CASE WHEN {midnight} THEN left({text}, 10) ELSE {text_name(text)} END)"
+    # Of a moment the zeros that end its fraction of a second, then a midnight.
+    shorter = f"regexp_replace(regexp_replace({text}, '([.][0-9]*?)0+$', '\\1'), '[.]$', '')"
+    alone = f"regexp_replace({shorter}, ' 00:00:00$', '')"
+    moment = f"substr({text}, 11, 1) = ' ' AND regexp_full_match({text}, '{_MOMENT}')"
+    return f"(CASE WHEN {moment} THEN {alone} ELSE {text_name(text)} END)"
 
 
 def _written_alone(word: str) -> str:
     """The same of a listed word."""
-    return word[:10] if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2} 00:00:00", word) else str(name_of(word))
+    if not re.fullmatch(_MOMENT, word):
+        return str(name_of(word))
+    return re.sub(" 00:00:00$", "", re.sub("[.]$", "", re.sub("([.][0-9]*?)0+$", r"\1", word)))
 
 
 def word_as_listed(text: str, domain: Categories) -> str:

@@ -34,7 +34,7 @@ from sfumato.release.synthetic import SyntheticRelease
 from sfumato.release.synthetic.levels import LARGEST_WHOLE
 from sfumato.release.synthetic.page import marginals_page
 from sfumato.release.synthetic.plans import Forecast
-from sfumato.release.synthetic.result import INVENTED, SyntheticTable, measured_table
+from sfumato.release.synthetic.result import DECIMALS, INVENTED, SyntheticTable, measured_table
 from sfumato.run.publish_base import Performed, Publisher, point_of
 
 __all__ = ["Pairs", "Rounds", "Tree", "synthetic_forecasts"]
@@ -131,7 +131,9 @@ class SyntheticPublisher(Publisher):
             dataclasses.replace(one, columns=tuple(names.get(name, name) for name in one.columns))
             for one in made.measured
         ]
-        page = marginals_page(f"{act.name}: measured and generated counts", measured, made.notes)
+        # A study has no word for whole numbers, so nobody is told to say it.
+        notes = [one for one in made.notes if not one.startswith(DECIMALS)]
+        page = marginals_page(f"{act.name}: measured and generated counts", measured, notes)
         return Performed(
             made.table.rename_columns([names.get(name, name) for name in made.table.column_names]),
             {"marginals.html": page},

@@ -288,6 +288,11 @@ def _check_number(name: str, domain: Domain) -> None:
     if not isinstance(domain, Interval) or domain.calendar:
         held = "days or times, which are whole already" if isinstance(domain, Interval) else "listed categories"
         raise SchemaError(f"whole lists columns of numbers, and {name} has {held}. Nothing was spent.")
+    if math.ceil(domain.low) > math.floor(domain.high):
+        raise SchemaError(
+            f"{name} is said to hold whole numbers, and none lies from {domain.low:g} to {domain.high:g}. Nothing was "
+            "spent."
+        )
 
 
 def _ranges(schema: Schema, name: str) -> tuple[tuple[float, float], ...]:
@@ -329,7 +334,7 @@ def perhaps_whole(columns: Sequence[Levels]) -> list[str]:
     """
     found = []
     for one in columns:
-        if isinstance(one.domain, Interval) and not one.whole and not pa.types.is_decimal(one.kind):
+        if isinstance(one.domain, Interval) and not one.whole and pa.types.is_floating(one.kind):
             ends = (one.domain.low, one.domain.high, *(one.domain.edges or ()))
             found += [one.name] * all(end.is_integer() for end in ends)
     return found

@@ -19,18 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.release.synthetic.counts import pairs_within
-from sfumato.release.synthetic.selection import PairChoice, split_by_cells
-from sfumato.release.synthetic.start import alone_beside
+from sfumato.release.synthetic.junction_tree import cells_of
+from sfumato.release.synthetic.selection import PairChoice
+from sfumato.release.synthetic.start import first_shares, start_scopes
 
-__all__ = ["ALONE", "FIRST", "Forecast", "RowPlan", "RowRound", "best_plan", "forecasts", "plan_names", "typical_share"]
+__all__ = ["FIRST", "Forecast", "RowPlan", "RowRound", "best_plan", "forecasts", "plan_names", "typical_share"]
 
 Deviation = Callable[[float], float]
 Numbers = NDArray[np.float64]
 #: What every plan spends on the first tables at least, of μ².
 FIRST = 0.4
-#: Of the first tables' share: for columns alone, where a label stands beside them. On two development tables
-#: (1,848 × 20 and 34,028 × 19, ε from 1 to 8) single columns were a tenth nearer, pairs and models as near as without.
-ALONE = 0.15
 #: Above this many columns the second round costs minutes and gains little.
 _MANY_COLUMNS = 80
 #: What a plan misses although nothing is noisy, and how noise adds to it: set by hand after a run of each plan on four
@@ -168,13 +166,14 @@ def _plans(others: int, columns: int, typical: float, candidates: bool) -> list[
 
 
 def _first_errors(sizes: Sequence[int], label: int | None, deviation: Deviation) -> dict[int, float]:
-    """The standard error of each column's counts, the label summed out, if all of μ² went to the first tables."""
-    others = _others(len(sizes), label)
-    beside = 1 if label is None else sizes[label]
-    alone = ALONE if alone_beside(len(sizes), label, ()) else 0.0
-    pairs = split_by_cells([(at,) for at in others], sizes, 1.0)  # the label has as many levels beside each
-    # A share of μ² weighs as much in precision; of a pair the levels of the label are added up.
-    return {at: deviation(pairs[(at,)] * ((1 - alone) / beside + alone)) for at in others}
+    """The standard error of each column's counts by all first tables that hold it, if all of μ² went to these."""
+    counted = pairs_within(sizes, () if label is None else (label,))
+    shares = first_shares(sizes, label, start_scopes(len(sizes), label, counted))
+    # A share of μ² weighs as much in precision; what stands beside a column is added up.
+    return {
+        at: deviation(math.fsum(one * size / cells_of(sizes, scope) for scope, one in shares.items() if at in scope))
+        for at, size in enumerate(sizes)
+    }
 
 
 def _variation(shares: Numbers, deviation: float, rows: float) -> float:

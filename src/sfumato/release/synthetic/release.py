@@ -41,7 +41,7 @@ from sfumato.release.synthetic.levels import Levels, levels_of, needs_edges, per
 from sfumato.release.synthetic.measure import Measurer
 from sfumato.release.synthetic.plans import Forecast, RowPlan, best_plan, forecasts
 from sfumato.release.synthetic.possible import kept_possible
-from sfumato.release.synthetic.result import INVENTED, Measured, SyntheticTable
+from sfumato.release.synthetic.result import DECIMALS, INVENTED, Measured, SyntheticTable
 from sfumato.release.synthetic.start import is_told
 from sfumato.release.synthetic.walk import Walk
 from sfumato.release.synthetic.wishes import (
@@ -238,7 +238,7 @@ class SyntheticRelease:
         if not names:
             return ()
         return (
-            f"Written with decimals, since no type in the table says otherwise: {', '.join(names)}. Where these are "
+            f"{DECIMALS}, since no type in the table says otherwise: {', '.join(names)}. Where these are "
             "whole numbers, means and quantiles of the rows are up to half a unit too high: name them in whole=[…], at "
             "the command line --whole COLUMN.",
         )

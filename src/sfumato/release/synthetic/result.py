@@ -22,8 +22,10 @@ from sfumato.core.guarantee import Guarantee
 from sfumato.errors import InputError
 from sfumato.release.synthetic.plans import Forecast
 
-__all__ = ["INVENTED", "Measured", "SyntheticTable", "measured_table", "one_way"]
+__all__ = ["DECIMALS", "INVENTED", "Measured", "SyntheticTable", "measured_table", "one_way"]
 
+#: How the note begins on numbers that are written with decimals for want of a word.
+DECIMALS = "Written with decimals"
 INVENTED = "Rows are invented: no row stands for a person, and no interval can be read off the rows alone."
 
 

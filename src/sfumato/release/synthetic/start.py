@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.release.synthetic.junction_tree import CountTable, Scope
+from sfumato.release.synthetic.junction_tree import CountTable, Scope, cells_of
 
 __all__ = [
     "StartModel",
-    "alone_beside",
+    "first_shares",
     "is_told",
     "merged",
     "noisy_total",
@@ -28,6 +28,9 @@ __all__ = [
 ]
 
 Numbers = NDArray[np.float64]
+#: Of the first tables' share: for columns alone, where a label stands beside them. On two development tables
+#: (1,848 × 20 and 34,028 × 19, ε from 1 to 8) single columns were a tenth nearer, pairs and models as near as without.
+ALONE = 0.15
 #: So many times its own standard error a noisy number of rows is no mere noise.
 _TOLD = 10.0
 
@@ -41,17 +44,32 @@ def start_scopes(columns: int, label: int | None, counted: Collection[Scope]) ->
     return scopes if any(len(scope) == 2 for scope in scopes) else [*scopes, (label,)]
 
 
-def alone_beside(columns: int, label: int | None, scopes: Collection[Scope]) -> list[Scope]:
-    """Columns that are measured alone too: added up over the label, counts of a pair err by √(its levels) more.
+def first_shares(sizes: Sequence[int], label: int | None, scopes: Sequence[Scope]) -> dict[Scope, float]:
+    """Of what the first tables cost, the share of each: of these scopes, and beside a label of columns alone.
 
-    Of a column and a label alone the pair is all there is.
+    Added up over the label, counts of a pair err by √(its levels) more. A column whose pair is too large to be counted
+    gets what the pair would have had; the label alone no more than all others alone. Of a column and a label the pair
+    is all there is.
 
-    >>> alone_beside(3, 2, [(0, 2), (1, 2)])
-    [(0,), (1,)]
+    >>> {scope: round(share, 3) for scope, share in first_shares([8, 8, 2], 2, [(0, 2), (1, 2)]).items()}
+    {(0, 2): 0.425, (1, 2): 0.425, (0,): 0.063, (1,): 0.063, (2,): 0.025}
     """
-    if label is None or columns < 3:
-        return []
-    return [(column,) for column in range(columns) if column != label and (column,) not in scopes]
+    paired = any(len(scope) == 2 for scope in scopes)
+    beside = sizes[label] if label is not None and paired else 1
+    cells = {scope: cells_of(sizes, scope) * (beside if len(scope) == 1 else 1) for scope in scopes}
+    singles = {(column,): float(size) for column, size in enumerate(sizes) if (column,) not in scopes}
+    if label is None or not paired or len(sizes) < 3:
+        return _by_size(cells, 1.0)
+    if (label,) in singles:
+        singles[label,] = min(singles[label,], math.fsum(size for scope, size in singles.items() if scope != (label,)))
+    return {**_by_size(cells, 1 - ALONE), **_by_size(singles, ALONE)}
+
+
+def _by_size(cells: Mapping[Scope, float], share: float) -> dict[Scope, float]:
+    """In proportion to cells^(2/3), which minimises the sum of the tables' L1 errors."""
+    weights = {scope: count ** (2 / 3) for scope, count in cells.items()}
+    whole = math.fsum(weights.values())
+    return {scope: share * weight / whole for scope, weight in weights.items()}
 
 
 def on_simplex(counts: Numbers, total: float) -> Numbers:

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from sfumato.release.synthetic.counts import PairCounts
 from sfumato.release.synthetic.junction_tree import CountTable, Fitted, Scope
 from sfumato.release.synthetic.measure import Measurer
-from sfumato.release.synthetic.plans import ALONE, FIRST, Forecast, RowRound, best_plan, forecasts
+from sfumato.release.synthetic.plans import FIRST, Forecast, RowRound, best_plan, forecasts
 from sfumato.release.synthetic.selection import chosen_pairs, split_by_cells
-from sfumato.release.synthetic.start import StartModel, alone_beside, merged, noisy_total, start_scopes
+from sfumato.release.synthetic.start import StartModel, first_shares, merged, noisy_total, start_scopes
 
 __all__ = ["Walk"]
 
@@ -105,10 +105,8 @@ class Walk:
 
     def _measure_first(self, scopes: Sequence[Scope], share: float) -> None:
         """What a round begins with, and for a little of it the columns alone; all at once."""
-        alone = alone_beside(len(self.sizes), self.label, scopes)
-        part = ALONE if alone else 0.0
-        shares = split_by_cells(scopes, self.sizes, (1 - part) * share * self.part)
-        self.measured += self.measurer.tables({**shares, **split_by_cells(alone, self.sizes, part * share * self.part)})
+        shares = first_shares(self.sizes, self.label, scopes)
+        self.measured += self.measurer.tables({scope: one * share * self.part for scope, one in shares.items()})
 
     def _measure(self, scopes: Sequence[Scope], share: float) -> None:
         self.measured += self.measurer.tables(split_by_cells(scopes, self.sizes, share * self.part))
