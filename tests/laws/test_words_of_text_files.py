@@ -111,7 +111,7 @@ def test_nobody_elses_word_is_another_in_many_files(tmp_path: Path):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_words_taken_by_their_letters_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cells, "_word", lambda text: text)
+    monkeypatch.setattr(cells, "text_name", lambda text: text)
     assert any(strangers(seed, tmp_path) for seed in range(24))
 
 
@@ -154,3 +154,43 @@ def test_a_word_keeps_its_zeros(tmp_path: Path):
     )
     found = asked.evaluate({"t": tmp_path}).individuals["people"].sort_by("id")["v(P)"].to_pylist()
     assert found == ["1", "01", "other", "other", "1"]
+
+
+VISITS = """
+source(t, 't.csv'). column(t, id, person(P)). column(t, k, visit(K)). missing(t, never). rows_per_person(t, 3).
+column(t, v, v(P, K)). random(v(P, {day})) :- person(P). range(v(P, {day}), 0, 100).
+dataset(people, domain(P, person(P))).
+privacy_requirement(openness(public), people, dp(2, 0.000001)).
+sum(s, v(P, {day}), person(P)). publish(s, s, openness(public)).
+"""
+#: The same, asked through a relation.
+HELD = """
+source(t, 't.csv'). column(t, id, person(P)). column(t, k, visit(K)). missing(t, never). rows_per_person(t, 3).
+relation(t, had(P, K)). column(t, v, v(P)). random(v(P)) :- person(P). range(v(P), 0, 100).
+dataset(people, domain(P, person(P))).
+privacy_requirement(openness(public), people, dp(2, 0.000001)).
+sum(s, v(P), (person(P), had(P, {day}))). publish(s, s, openness(public)).
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("odd", [None, "2020-01-01 08:00:00", "2020-01-01 08:00:00.5"])
+@pytest.mark.parametrize("day", ["'2020-01-01'", "'2020-01-01 00:00:00'"])
+@pytest.mark.parametrize("text", [VISITS, HELD], ids=["visits", "held"])
+def test_nobody_elses_visit_is_of_another_day(text: str, day: str, odd: str | None, tmp_path: Path):
+    """What a column of identifiers names may be a day, and a study may ask for one."""
+    study = Network.from_spec(load(text.format(day=day)))
+    found, counted = [], []
+    for last in ("2020-01-01", odd):
+        for kind in ("csv", "parquet"):
+            days = pd.Series(pd.to_datetime(pd.Series(["2020-01-01", "2020-01-02", last]), format="ISO8601"))
+            frame = pd.DataFrame({"id": list("xyz"), "k": days, "v": [5.0, 6.0, 7.0]})
+            getattr(frame, f"to_{kind}")(tmp_path / f"t.{kind}", index=False)
+            values = study.evaluate({"t": tmp_path / f"t.{kind}"})
+            rows = values.individuals["people"].sort_by("id").to_pylist()
+            found.append([{name: value for name, value in row.items() if name != "id"} for row in rows[:2]])
+            counted.append(values.aggregates["s"].count)
+    assert found == found[:1] * 4
+    assert 5.0 in found[0][0].values()
+    # x was there that day and y was not, whatever z did; who is in a sum of visits is everybody.
+    assert counted == ([2, 2, 1, 1] if text == HELD else [3, 3, 3, 3])

@@ -21,10 +21,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NO_TEXT", "decoded", "is_absent", "name_of", "number_of", "text_of"]
+__all__ = ["DAY", "MOMENT", "NO_TEXT", "decoded", "is_absent", "name_of", "number_of", "text_of"]
 
 #: Before the hexadecimal digits of bytes that are no text: no category and no number begins with it.
 NO_TEXT = "\ufffd"
+#: A moment, as programs write it: with as many digits behind the second as the longest of a column needs.
+MOMENT = "[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?"
+#: A day or a moment: of a day, programs write a midnight too where other cells have an hour.
+DAY = re.compile(f"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|{MOMENT}")
 #: What pandas and numpy call a missing cell.
 _NOTHING = ("NAType", "NaTType", "MaskedConstant")
 #: A whole number as a decimal: at most 16 digits, as many as a floating-point number is exact for.
@@ -98,28 +102,37 @@ def name_of(cell: Any) -> str | None:
     """The text by which somebody or a group is told apart; a whole number is 7, as 7 and as 7.0.
 
     One absent cell makes decimals of a column of whole numbers, in pandas and numpy, and in CSV files the text 7.0; one
-    word makes objects of a column of moments: nobody else's name may change. A moment is written as the engine writes
-    those of a typed column.
+    hour gives every day a midnight there; one word makes objects of a column of moments: nobody else's name may change.
+    A moment is written as the engine writes those of a typed column, one at midnight as its day.
 
     >>> [name_of(cell) for cell in (7, 7.0, np.float64(7), 2.5, "7.0", "07.0", None, float("inf"))]
     ['7', '7', '7', '2.5', '7', '07.0', None, 'inf']
-    >>> name_of(datetime(2020, 1, 1, 9, 30, 0, 500_000))
-    '2020-01-01 09:30:00.5'
+    >>> name_of(datetime(2020, 1, 1, 9, 30, 0, 500_000)), name_of("2020-01-01 00:00:00.000")
+    ('2020-01-01 09:30:00.5', '2020-01-01')
     """
     if isinstance(cell, (float, np.floating)) and float(cell).is_integer() and abs(float(cell)) < 2**53:
         return str(int(cell))
     text = text_of(cell)
-    if text is None or not isinstance(cell, datetime):
-        return text if text is None or not _DECIMAL.fullmatch(text) else text[:-2]
-    return _moment(cell)
+    if text is None:
+        return None
+    if isinstance(cell, datetime):
+        text = _universal(cell)
+    elif _DECIMAL.fullmatch(text):
+        return text[:-2]
+    return _shortest(text) if re.fullmatch(MOMENT, text) else text
 
 
-def _moment(cell: datetime) -> str:
-    """In universal time where it says which time it is; the zeros at the end of a fraction left out."""
+def _universal(cell: datetime) -> str:
+    """In universal time where it says which time it is."""
     with suppress(Exception):  # the first and last day have no other time
         cell = cell if cell.tzinfo is None else cell.astimezone(UTC).replace(tzinfo=None)
-    text = str(cell)
-    return text.rstrip("0") if "." in text else text
+    return str(cell)
+
+
+def _shortest(moment: str) -> str:
+    """Without the zeros that end a fraction of a second, and without a midnight."""
+    kept = moment.rstrip("0").rstrip(".") if "." in moment else moment
+    return kept.removesuffix(" 00:00:00")
 
 
 def decoded(content: bytes) -> str:

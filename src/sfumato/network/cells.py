@@ -19,7 +19,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sfumato.core.cell import name_of
+from sfumato.core.cell import DAY, name_of
 from sfumato.core.domain import Categories, Interval
 from sfumato.core.folding import folded
 from sfumato.core.text import AnyText
@@ -69,10 +69,8 @@ _NUMBERS = NUMBERS | {"NULL", TEXT}
 _WORDS = frozenset(("VARCHAR", "ENUM", "NULL", "BOOLEAN", TEXT))
 #: Types of text, which may have been written by a program that looked at all cells.
 _TEXTS = frozenset(("VARCHAR", TEXT))
-#: A moment as pandas writes it, by as many digits as the longest needs.
-_MOMENT = "[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?"
 #: Words that programs write in several ways: whole numbers (7.0), days (with a midnight) and moments.
-_WRITTEN_OTHERWISE = re.compile(f"-?[0-9]+|[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|{_MOMENT}")
+_WRITTEN_OTHERWISE = re.compile(f"-?[0-9]+|{DAY.pattern}")
 #: What days and times are read from; text is read as ISO 8601 writes them.
 _MOMENTS = frozenset(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"))
 _MOMENTS |= {"VARCHAR", "NULL", TEXT}
@@ -125,6 +123,8 @@ def equals(column: str, level: Level) -> str:
     """SQL that compares any cell with a constant, as text or as a number where its text is one: it cannot fail."""
     text = f"{sql_name(column)}::VARCHAR"
     if isinstance(level, str):
+        if DAY.fullmatch(level):  # which somebody else's hour gives a midnight in files of text
+            return f"{text_name(text)} = {sql_level(str(name_of(level)))}"
         return f"{text} = {sql_level(level)}"
     if isinstance(level, bool):
         return f"coalesce(TRY_CAST({text} AS BOOLEAN) = {sql_level(level)}, FALSE)"
@@ -135,13 +135,13 @@ def equals(column: str, level: Level) -> str:
 
 def named_so(column: str, name: str) -> tuple[str, ...]:
     """SQL tests of a cell that names somebody, against a text; of decimals and of their text 3 and 3.0 are one name."""
+    as_name = f"{text_name(f'{sql_name(column)}::VARCHAR')} = {sql_level(str(name_of(name)))}"
     try:
         number = float(name)
     except ValueError:
         return (equals(column, name),)
     kinds = ", ".join(f"'{kind}'" for kind in sorted(FLOATS))
     as_number = f"(typeof({sql_name(column)}) IN ({kinds}) AND {equals(column, number)})"
-    as_name = f"{text_name(f'{sql_name(column)}::VARCHAR')} = {sql_level(str(name_of(name)))}"
     return (equals(column, name), as_number, as_name) if math.isfinite(number) else (equals(column, name),)
 
 
@@ -188,29 +188,8 @@ def _group_name(raw: str, kind: str) -> str:
     if kind == WRITTEN:
         return number_text(f"TRY_CAST({raw} AS DOUBLE)")
     if plain in _TEXTS:
-        return _word(raw)
+        return text_name(raw)
     return number_text(f"{raw}::DOUBLE") if plain in NUMBERS - {"BOOLEAN"} else f"{raw}::VARCHAR"
-
-
-def _word(text: str) -> str:
-    """SQL for a word as it would be written if it stood in its file alone.
-
-    pandas writes 7.0 for everybody's 7 where somebody's cell is absent, a midnight to everybody's day where somebody's
-    has an hour, and .000 to everybody's hour where somebody's has a fraction of a second: all are public in the name of
-    a group, and none is another category.
-    """
-    # Of a moment the zeros that end its fraction of a second, then a midnight.
-    shorter = f"regexp_replace(regexp_replace({text}, '([.][0-9]*?)0+$', '\\1'), '[.]$', '')"
-    alone = f"regexp_replace({shorter}, ' 00:00:00$', '')"
-    moment = f"substr({text}, 11, 1) = ' ' AND regexp_full_match({text}, '{_MOMENT}')"
-    return f"(CASE WHEN {moment} THEN {alone} ELSE {text_name(text)} END)"
-
-
-def _written_alone(word: str) -> str:
-    """The same of a listed word."""
-    if not re.fullmatch(_MOMENT, word):
-        return str(name_of(word))
-    return re.sub(" 00:00:00$", "", re.sub("[.]$", "", re.sub("([.][0-9]*?)0+$", r"\1", word)))
 
 
 def word_as_listed(text: str, domain: Categories) -> str:
@@ -219,13 +198,13 @@ def word_as_listed(text: str, domain: Categories) -> str:
     >>> word_as_listed("a", Categories(["7", "7.0"]))
     'a'
     """
-    words = {_written_alone(word): word for word in map(str, domain.values)}
+    words = {str(name_of(word)): word for word in map(str, domain.values)}
     if len(set(map(folded, words)) if domain.fold else words) < len(domain.values):
         return text
     if not any(_WRITTEN_OTHERWISE.fullmatch(alone.strip()) for alone in words):
         return text  # no cell is written otherwise for the sake of a word such as these
     others = [f"WHEN {sql_level(alone)} THEN {sql_level(word)}" for alone, word in words.items() if alone != word]
-    meant = f"CASE {_word(text)} {' '.join(others)} ELSE {_word(text)} END" if others else _word(text)
+    meant = f"CASE {text_name(text)} {' '.join(others)} ELSE {text_name(text)} END" if others else text_name(text)
     listed = ", ".join(map(sql_level, words.values()))
     return f"(CASE WHEN {text} IN ({listed}) THEN {text} ELSE {meant} END)"  # most cells are spelled as listed
 
@@ -310,9 +289,9 @@ def among(column: str, levels: Sequence[Level] | None, kind: str) -> str:
     if levels is None:
         number = plain_type(kind) in ("FLOAT", "DOUBLE")
         return f"({cell} IS NOT NULL{f' AND NOT isnan({cell})' if number else ''})"
-    words = ", ".join(sql_level(level) for level in levels if isinstance(level, str))
-    tests = [f"{cell}::VARCHAR IN ({words})"] if words else []
-    tests += [equals(column, level) for level in levels if not isinstance(level, str)]
+    words = [level for level in levels if isinstance(level, str) and not DAY.fullmatch(level)]
+    tests = [f"{cell}::VARCHAR IN ({', '.join(map(sql_level, words))})"] if words else []
+    tests += [equals(column, level) for level in levels if level not in words]
     return f"coalesce({' OR '.join(tests)}, FALSE)"
 
 
@@ -336,7 +315,7 @@ def _compared_word(domain: Categories, raw: str, kind: str, truths: bool) -> str
     """SQL for the text of a cell that is compared with the listed words."""
     compared = f"{raw}::VARCHAR"
     if plain_type(kind) in _TEXTS:
-        compared = _word(compared) if truths else word_as_listed(compared, domain)
+        compared = text_name(compared) if truths else word_as_listed(compared, domain)
     if truths:  # 1 and 0 too, as SQLite writes them
         compared = f"coalesce({text_as_truth(compared)}::VARCHAR, lower(trim({compared}, {_BLANKS})))"
     return compared

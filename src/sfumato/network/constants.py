@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from sfumato.core.cell import DAY, name_of
 from sfumato.lang.constants import Constants
 from sfumato.lang.spec import Spec
 from sfumato.lang.term import Compound, Number, Position, Term, Text, show
@@ -71,7 +72,7 @@ def _is_found(constant: Term, text: str, number: float | None) -> bool:
         case Number(value=value):
             return number is not None and number == float(value)
         case Text(value=word) | Compound(functor=word):
-            return text == word
+            return text == word or (DAY.fullmatch(word) is not None and name_of(text) == name_of(word))
     return False
 
 

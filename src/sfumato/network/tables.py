@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from sfumato.core.cell import MOMENT
 from sfumato.core.tables import nearest
 from sfumato.errors import DataError, SchemaError
 from sfumato.lang.spec import ROW, TABLE_ENDINGS, Column, Relation, RowLimit, Spec
@@ -414,9 +415,17 @@ def decimal_name(cell: str) -> str:
 
 
 def text_name(cell: str) -> str:
-    """SQL for the text by which a cell of text names somebody: 7.0, as pandas writes decimals into CSV files, is 7."""
+    """SQL for the text by which a cell of text names somebody, as it would be written if it stood in its file alone.
+
+    pandas writes 7.0 for everybody's 7 where somebody's cell is absent, a midnight to everybody's day where somebody's
+    has an hour, and .000 to everybody's hour where somebody's has a fraction of a second.
+    """
     whole = f"suffix({cell}, '.0') AND regexp_full_match({cell}, '-?(0|[1-9][0-9]{{0,15}})[.]0')"
-    return f"(CASE WHEN {whole} THEN ({cell})[:-3] ELSE {cell} END)"
+    moment = f"substr({cell}, 11, 1) = ' ' AND regexp_full_match({cell}, '{MOMENT}')"
+    # Of a moment the zeros that end its fraction of a second, then a midnight.
+    shorter = f"regexp_replace(regexp_replace({cell}, '([.][0-9]*?)0+$', '\\1'), '[.]$', '')"
+    alone = f"regexp_replace({shorter}, ' 00:00:00$', '')"
+    return f"(CASE WHEN {whole} THEN ({cell})[:-3] WHEN {moment} THEN {alone} ELSE {cell} END)"
 
 
 def text_as_number(text: str) -> str:
