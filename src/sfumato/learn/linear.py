@@ -28,6 +28,7 @@ from sfumato.core.guarantee import ApproxDP, PureDP
 from sfumato.core.schema import Schema
 from sfumato.errors import DataError, InputError, PrivacyParameterError, SchemaError
 from sfumato.learn.arrays import as_matrix, is_device_array, to_device, to_host
+from sfumato.learn.asked import as_fitted
 from sfumato.learn.base import intercept_share
 from sfumato.learn.bounds import NormBound, price_of_bounds
 from sfumato.learn.device_rows import DeviceRows
@@ -331,7 +332,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
                 else f"Ridge strength {self.regularization_:.3g}."
             )
         lines.append(f"Rows longer than {self._norm:g} were shortened to it; {self.bounds_.origin}.")
-        longest = 0.0 if self.schema is None else SchemaEncoder(self.schema).longest_row()
+        schema = as_fitted(self).schema
+        longest = 0.0 if schema is None else SchemaEncoder(schema).longest_row()
         if longest > self._norm:
             lines.append(
                 f"By the schema rows can be {longest:.3g} long, and where many are, lines bend. norm={longest:.3g} "
