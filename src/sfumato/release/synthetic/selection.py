@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.release.synthetic.junction_tree import Scope, cells_needed, cells_of
-from sfumato.release.synthetic.start import sampling_floor
+from sfumato.release.synthetic.start import by_size, sampling_floor
 
 __all__ = ["PairChoice", "chosen_pairs", "split_by_cells"]
 
@@ -76,5 +76,4 @@ def split_by_cells(scopes: Sequence[Scope], sizes: Sequence[int], share: float) 
     >>> split_by_cells([(0, 1), (1, 2)], [1, 8, 1], 1.0)
     {(0, 1): 0.5, (1, 2): 0.5}
     """
-    weights = [cells_of(sizes, scope) ** (2 / 3) for scope in scopes]
-    return {scope: share * weight / math.fsum(weights) for scope, weight in zip(scopes, weights, strict=True)}
+    return by_size({scope: cells_of(sizes, scope) for scope in scopes}, share)

@@ -18,6 +18,7 @@ from sfumato.release.synthetic.junction_tree import CountTable, Scope, cells_of
 
 __all__ = [
     "StartModel",
+    "by_size",
     "first_shares",
     "is_told",
     "merged",
@@ -54,18 +55,18 @@ def first_shares(sizes: Sequence[int], label: int | None, scopes: Sequence[Scope
     >>> {scope: round(share, 3) for scope, share in first_shares([8, 8, 2], 2, [(0, 2), (1, 2)]).items()}
     {(0, 2): 0.425, (1, 2): 0.425, (0,): 0.063, (1,): 0.063, (2,): 0.025}
     """
-    paired = any(len(scope) == 2 for scope in scopes)
+    paired = label is not None and any(len(scope) == 2 and label in scope for scope in scopes)
     beside = sizes[label] if label is not None and paired else 1
     cells = {scope: cells_of(sizes, scope) * (beside if len(scope) == 1 else 1) for scope in scopes}
     singles = {(column,): float(size) for column, size in enumerate(sizes) if (column,) not in scopes}
     if label is None or not paired or len(sizes) < 3:
-        return _by_size(cells, 1.0)
+        return by_size(cells, 1.0)
     if (label,) in singles:
         singles[label,] = min(singles[label,], math.fsum(size for scope, size in singles.items() if scope != (label,)))
-    return {**_by_size(cells, 1 - ALONE), **_by_size(singles, ALONE)}
+    return {**by_size(cells, 1 - ALONE), **by_size(singles, ALONE)}
 
 
-def _by_size(cells: Mapping[Scope, float], share: float) -> dict[Scope, float]:
+def by_size(cells: Mapping[Scope, float], share: float) -> dict[Scope, float]:
     """In proportion to cells^(2/3), which minimises the sum of the tables' L1 errors."""
     weights = {scope: count ** (2 / 3) for scope, count in cells.items()}
     whole = math.fsum(weights.values())
